@@ -140,6 +140,8 @@ def test_a_changed_config_is_rolled_out_again(fleet: Addons) -> None:
     fleet.settle()
     ((_, after),) = fleet.desired("c1")
     assert before != after
+    (reference,) = fleet.addon("c1")["status"]["configReferences"]
+    assert reference["lastObservedGeneration"] == 2
 
 
 def test_the_later_of_two_placements_configures_a_cluster_that_both_chose(fleet: Addons) -> None:

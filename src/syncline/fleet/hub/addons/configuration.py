@@ -146,7 +146,7 @@ def _with_own(desired: Desired, addon: Obj) -> dict[ConfigKind, tuple[Config, ..
 
 
 def _refreshed(addon: Obj, hashes: Hashes) -> Obj:
-    """Return the add-on with the current hashes of its own configs in its status."""
+    """Return the add-on with the current generations of its configs in its status, and the hashes of its own ones."""
     references = dig(addon, "status", "configReferences") or ()
     if not references:
         return addon
@@ -155,8 +155,11 @@ def _refreshed(addon: Obj, hashes: Hashes) -> Obj:
     for entry in references:
         desired = desired_of(entry)
         bare = None if desired is None else replace(desired, spec_hash="")
-        if bare is not None and bare in own and hashes.get(bare):
-            entry = {**entry, "desiredConfig": replace(bare, spec_hash=hashes[bare]).hashed}
+        content = hashes.get(bare) if bare is not None else None
+        if bare is not None and content is not None and content.spec_hash:
+            entry = {**entry, "lastObservedGeneration": content.generation}
+            if bare in own:
+                entry["desiredConfig"] = replace(bare, spec_hash=content.spec_hash).hashed
         made.append(entry)
     return {**addon, "status": {**addon["status"], "configReferences": made}}
 

@@ -29,7 +29,7 @@ from syncline.fleet.hub.addons.clusters import Members, plan_members
 from syncline.fleet.hub.addons.managed import Observed as ManagedObserved
 from syncline.fleet.hub.addons.managed import plan_managed
 from syncline.fleet.hub.addons.plan import Observed, Placed, plan_cluster_addon
-from syncline.fleet.hub.addons.progressions import by_placement, named_configs
+from syncline.fleet.hub.addons.progressions import Content, by_placement, named_configs
 from syncline.fleet.hub.budgets.observe import BUDGETS, observe_fleet
 from syncline.fleet.hub.replicasets.plan import decision_groups
 from syncline.fleet.hub.rollout.model import RolloutError
@@ -60,14 +60,14 @@ DEBOUNCE_S: Final = 0.2
 """A rollout changes many add-ons; one plan covers them."""
 
 
-def config_hashes(cache: Snapshot, configs: Iterable[Config]) -> dict[Config, str]:
-    """Return the hashes of the configs of built-in kinds among these; "" for one that does not exist."""
+def config_hashes(cache: Snapshot, configs: Iterable[Config]) -> dict[Config, Content]:
+    """Return the contents of the configs of built-in kinds among these."""
     found = {}
     for one in configs:
         ref = built_in_ref(one)
         if ref is not None:
             obj = cache.get(ref)
-            found[one] = "" if obj is None else spec_hash(obj)
+            found[one] = Content() if obj is None else Content(spec_hash(obj), generation(obj))
     return found
 
 

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from syncline.fleet.addons import Config, ConfigKind, ConfigName, config_kind, config_name, config_of, desired_of
 from syncline.kube.objects import Obj, dig
 
-Hashes = Mapping[Config, str]
-"""The hash of the content of each config that the hub can read, by the config without its hash; "": it is missing."""
+
+class Content(NamedTuple):
+    """What a config holds: its hash, empty if it does not exist, and its generation."""
+
+    spec_hash: str = ""
+    generation: int = 0
+
+
+Hashes = Mapping[Config, Content]
+"""The content of each config that the hub can read, by the config without its hash."""
 
 
 def defaults_of(cluster_addon: Obj) -> list[Config]:
@@ -36,7 +45,7 @@ def by_placement(cluster_addon: Obj) -> bool:
 def _hashed(config: Config, hashes: Hashes, before: Iterable[Config | None]) -> Config:
     """Give a config its hash: of its content, or for a kind that others hash the one that its status has."""
     if config in hashes:
-        return replace(config, spec_hash=hashes[config])
+        return replace(config, spec_hash=hashes[config].spec_hash)
     known = (one for one in before if one is not None and (one.kind, one.at) == (config.kind, config.at))
     return next(known, config)
 
