@@ -19,7 +19,7 @@ from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.errors import ApiError
 from syncline.kube.kinds.manifestworks import APPLIED_WORK
-from syncline.kube.objects import Obj, ResourceInfo, dig, finalizers, name_of, uid_of
+from syncline.kube.objects import Obj, ResourceInfo, dig, finalizers, name_of, resource_version, uid_of
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
 MARK: Final = "leaving"
@@ -27,6 +27,8 @@ APPLIED: Final = ResourceInfo(
     APPLIED_WORK.group, APPLIED_WORK.version, APPLIED_WORK.kind, "appliedmanifestworks", namespaced=False
 )
 MAX_PAGE: Final = 500
+ATTEMPTS: Final = 10
+"""Writes that may lose against the cluster's own."""
 OWN_FINALIZERS: Final = "cluster.open-cluster-management.io/"
 """What finalizers of the agent begin with; others, also that of an orphaning deletion, stay."""
 
@@ -60,7 +62,7 @@ async def clean_up(place: Place, joining: Joining, spoke: ClusterAccess, say: Sa
     keep = is_marked(place) and "keep" in (place.folder / MARK).read_text()
     port = HttpPort(spoke)
     try:
-        count = await _applied_gone(port, joining, keep_objects=keep)
+        count = await applied_gone(port, joining, keep_objects=keep)
         if count:
             say(f"{count} AppliedManifestWorks of the hub were left; {'their objects stay' if keep else 'they go'}")
     except ApiError as error:
@@ -77,7 +79,7 @@ async def clean_up(place: Place, joining: Joining, spoke: ClusterAccess, say: Sa
     say(f"cluster {joining.cluster} has left the hub {joining.hub}; its credentials are deleted")
 
 
-async def _applied_gone(port: Port, joining: Joining, *, keep_objects: bool) -> int:
+async def applied_gone(port: Port, joining: Joining, *, keep_objects: bool) -> int:
     """Delete the AppliedManifestWorks of this hub and agent. Their finalizer is the agent's, which ends: the cluster's
     garbage collector deletes what they own."""
     found = await port.send(client.list_(APPLIED, limit=MAX_PAGE))
@@ -89,13 +91,24 @@ async def _applied_gone(port: Port, joining: Joining, *, keep_objects: bool) -> 
         deleted = await port.send(client.delete(APPLIED, "", name_of(one), uid=uid_of(one), propagation=propagation))
         if deleted.status != 404:
             deleted.or_raise()
-        live: Obj = deleted.obj if isinstance(deleted.obj, dict) and uid_of(deleted.obj) else one
-        own = [each for each in finalizers(live) if not each.startswith(OWN_FINALIZERS)]
-        body = {"metadata": {"finalizers": own, "uid": uid_of(one)}}
-        released = await port.send(client.patch(APPLIED, "", name_of(one), PatchType.MERGE, body))
-        if released.status not in (404, 409):
-            released.or_raise()
+        await _released(port, name_of(one))
     return len(mine)
+
+
+async def _released(port: Port, name: str) -> None:
+    """Take the agent's finalizers away; those of the cluster, as that of an orphaning deletion, are not touched."""
+    for _ in range(ATTEMPTS):
+        found = await port.send(client.get(APPLIED, "", name))
+        if found.status == 404:
+            return
+        live: Obj = found.or_raise()
+        kept = [each for each in finalizers(live) if not each.startswith(OWN_FINALIZERS)]
+        body = {"metadata": {"finalizers": kept, "resourceVersion": resource_version(live)}}
+        answer = await port.send(client.patch(APPLIED, "", name, PatchType.MERGE, body))
+        if answer.status not in (404, 409):
+            answer.or_raise()
+        if answer.status != 409:
+            return
 
 
 def _is_mine(applied: Obj, joining: Joining) -> bool:
