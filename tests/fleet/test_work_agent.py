@@ -360,3 +360,15 @@ def test_a_work_whose_inventory_cannot_be_written_says_so(place: Place) -> None:
     place.delete(name)
     place.settle(60)
     assert place.gone(name)
+
+
+def test_an_inventory_that_is_deleted_comes_back_with_its_objects(place: Place) -> None:
+    place.work("again", config_map("again"))
+    before = place.applied("again") or {}
+    place.member.send("DELETE", f"{APPLIED}/{hub_hash(HUB_URL)}-again")
+    place.settle(60)
+    after = place.applied("again") or {}
+    assert before["metadata"]["uid"] != after["metadata"]["uid"]
+    assert [one["name"] for one in dig(after, "status", "appliedResources")] == ["again"]
+    owners = owner_references(place.there(maps("again")) or {})
+    assert [one["uid"] for one in owners] == [after["metadata"]["uid"]]

@@ -30,8 +30,6 @@ NOISY: Final = frozenset(
 class Remembered:
     """What is known of one work."""
 
-    owner: str = ""
-    """The uid of its AppliedManifestWork: objects that belong to a former one are compared again."""
     known: Mapping[ObjectRef, Known] = field(default_factory=dict)
     """By the reference to the object of a manifest. One that is missing is looked at."""
     drifted: frozenset[ObjectRef] = frozenset()
