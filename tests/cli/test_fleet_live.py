@@ -119,8 +119,8 @@ def test_works_are_listed_and_explained_with_their_cluster(hub: Served, shell: S
     assert shell("work", "list", "-n", "x1", "-o", "name") == ("manifestwork.work.open-cluster-management.io/x1/shop\n")
     assert "0   ConfigMap default/menu   -" in shell("work", "get", "shop")
     said = shell("work", "explain", "x1/shop", code=3)
-    assert "ManifestWork x1/shop Unreachable" in said and "ManagedCluster x1 Accepted" in said
-    assert shell("explain", "work/shop", "-n", "x1", code=3) in said
+    assert "ManifestWork x1/shop Waiting" in said and "ManagedCluster x1 Accepted" in said
+    assert "ManifestWork x1/shop Waiting" in shell("explain", "work/shop", "-n", "x1", code=3)
     assert "└─ConfigMap default/menu  waiting" in shell("work", "tree", "shop", "-n", "x1")
     assert "no cluster has a ManifestWork shap" in shell("work", "get", "shap", code=1)
     assert "ManagedCluster x1 Accepted" in shell("explain", "managedcluster/x1", code=3)

@@ -17,6 +17,8 @@ from syncline.kube.objects import Obj, dig, finalizers, generation, is_terminati
 FINALIZER = "cluster.open-cluster-management.io/manifest-work-cleanup"
 MAX_SHOWN = 6
 """Manifests that a chain names; ``work explain`` lists all."""
+SILENT = ("Unreachable", "Unavailable", "Leaving")
+"""States of a cluster that had joined; what its agent said before is still the last that is known."""
 WORKS = MANIFEST_WORK.group_kind
 
 
@@ -29,8 +31,11 @@ def explain_work(view: View, work: Obj) -> Found:
     failed = [one for one in states if one.failed is not None]
     below = tuple(manifest_cause(work, one, view.now) for one in failed[:MAX_SHOWN])
     if away is not None:
-        text = f"its cluster does not answer, so what follows is as of then; {_counts(states)}"
-        return Found(_cause(work, "Unreachable", text, away, *below, since=away.since), blocked=True)
+        silent = away.state in SILENT
+        why = "its cluster does not answer, so what follows is as of then" if silent else "its cluster has not joined"
+        text = f"{why}; {_counts(states)}"
+        state = "Unreachable" if silent else "Waiting"
+        return Found(_cause(work, state, text, away, *below, since=away.since), blocked=True)
     unseen = _unseen(work)
     if unseen:
         fix = f"see what its agent does: syncline explain managedcluster/{namespace_of(work)}"
