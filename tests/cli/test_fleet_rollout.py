@@ -44,6 +44,11 @@ def replica_set(**strategy: object) -> Obj:
 
 @pytest.fixture(scope="module")
 def fleet() -> Fleet:
+    return rolling_out()
+
+
+def rolling_out() -> Fleet:
+    """Three clusters, a budget of one, and a roll-out that has reached the first."""
     made = Fleet("eu-1", "eu-2", "us-1")
     budget = {"clusterSelector": {}, "maxUnavailable": 1}
     made.hub.send(
@@ -103,8 +108,8 @@ def test_a_set_whose_placement_selects_nothing_leads_to_the_placement(fleet: Fle
     assert found.blocked and "Placement missing does not exist" in describe_cause(found.cause, view.now)
 
 
-def test_a_roll_out_that_waits_for_a_lost_cluster_leads_to_it(fleet: Fleet) -> None:
-    """Runs last: it loses a cluster."""
+def test_a_roll_out_that_waits_for_a_lost_cluster_leads_to_it() -> None:
+    fleet = rolling_out()
     fleet.members["us-1"].hub_cable.cut()
     fleet.time.advance(400)
     late = replica_set() | {"metadata": {"name": "late", "namespace": "default"}}
