@@ -154,6 +154,20 @@ def test_a_cluster_that_writes_the_status_of_its_add_on_gets_no_other_template(f
     assert fleet.desired("c1")[0][0] == "t", "the hub puts it right"
 
 
+def test_a_cluster_that_writes_who_its_add_on_is_gives_its_rights_to_none(fleet: Registered) -> None:
+    role = {"type": "CurrentCluster", "currentCluster": {"clusterRoleName": "view"}}
+    fleet.install(agent_of({"type": "KubeClient", "kubeClient": {"hubPermissions": [role]}}))
+    fleet.settle(5)
+    (asked,) = fleet.addon("c1")["status"]["registrations"]
+    other = {**asked, "subject": {"user": "mallory"}}
+    status = {"status": {"kubeClientDriver": "token", "registrations": [other]}}
+    fleet.as_agent("PATCH", f"{managed('c1', 'a')}/status", status)
+    fleet.settle(5)
+    path = "/apis/rbac.authorization.k8s.io/v1/namespaces/c1/rolebindings/open-cluster-management:a:clusterrole:agent"
+    assert "mallory" not in {one["name"] for one in fleet.hub.get(path)["subjects"]}
+    assert fleet.addon("c1")["status"]["registrations"] == [asked]
+
+
 def lease(fleet: Registered) -> Obj:
     spec = {"holderIdentity": "a", "renewTime": format_micro_time(fleet.clock.now())}
     metadata = {"name": "a", "namespace": "site"}

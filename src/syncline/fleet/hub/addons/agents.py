@@ -59,18 +59,6 @@ def client_registration(addon: Obj, agent: str) -> Obj:
     return {"signerName": CLIENT_SIGNER, "subject": subject}
 
 
-def registered(agent: Agent, status: Obj) -> list[Obj]:
-    """Return ``status.registrations``: who agents are with tokens is what they said themselves."""
-    known = {one.get("signerName"): one for one in status.get("registrations") or ()}
-    found = []
-    for one in agent.registrations or ():
-        if one.get("signerName") == CLIENT_SIGNER and status.get("kubeClientDriver") == "token":
-            subject = (known.get(CLIENT_SIGNER) or {}).get("subject") or {}
-            one = {**one, "subject": subject}
-        found.append(one)
-    return found
-
-
 def bindings(addon: Obj, agent: Agent, registrations: Iterable[Obj]) -> list[Obj] | None:
     """Return the RoleBindings of an agent; None while it is not known who it is."""
     if not agent.permissions:

@@ -24,7 +24,7 @@ from syncline.fleet.addons import (
     install_namespace,
 )
 from syncline.fleet.conditions import condition, find_condition, is_true, with_condition
-from syncline.fleet.hub.addons.agents import Agent, Health, bindings, owned_by_parent, registered
+from syncline.fleet.hub.addons.agents import Agent, Health, bindings, owned_by_parent
 from syncline.fleet.hub.addons.health import availability, reporting
 from syncline.fleet.hub.addons.works import deploy_works, hook_name, hook_work, hooks_done
 from syncline.fleet.hub.registration.leases import AVAILABLE as CLUSTER_AVAILABLE
@@ -157,7 +157,8 @@ def _registration(observed: Observed, agent: Agent, draft: _Draft) -> tuple[Acti
     if agent.registrations is None:
         draft.say(REGISTRATION_APPLIED, "True", "NilRegistration", text)
         return ()
-    made = registered(agent, draft.status)
+    # Never what the status says of them: the cluster may write it, and would give rights of the hub to others.
+    made = list(agent.registrations)
     asked = {**addon, "status": {}}
     draft.fill(registrations=made, namespace=agent.namespace or install_namespace(asked))
     wanted = bindings(addon, agent, made)
