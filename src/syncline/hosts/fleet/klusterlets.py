@@ -95,6 +95,8 @@ class KlusterletAgents:
             return None
         standing = run.agent.standing if run.agent is not None else None
         connection = Connection.JOINING if standing is None else CONNECTIONS[standing]
+        if connection is Connection.WORKING and run.said.startswith(Standing.AWAY.value):
+            connection = Connection.AWAY
         if run.failed:
             connection = Connection.FAILED
         has = run.place.hub_file.exists()
