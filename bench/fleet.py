@@ -6,9 +6,11 @@ of their own; all agents run in a third one (:mod:`bench.fleetagents`), each wit
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,8 +19,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from bench.ocm import ocm_hub
 from bench.processes import (
     Blocking,
     Running,
@@ -31,6 +34,11 @@ from bench.processes import (
     syncline,
 )
 from bench.table import Table
+from syncline.assembly.embedded.install import ensure_objects
+from syncline.assembly.fleet.objects import foreign_hub_objects
+from syncline.assembly.ports import HttpPort
+from syncline.control.manager import drive
+from syncline.kube.transport.kubeconfig import load_kubeconfig
 
 CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
 PLACING = "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/bench/placements"
@@ -42,6 +50,8 @@ ACCOUNT = "/api/v1/namespaces/open-cluster-management/serviceaccounts/agent-regi
 CLUSTER_NAME = "open-cluster-management.io/cluster-name"
 OF_REPLICA_SET = "work.open-cluster-management.io%2Fmanifestworkreplicaset"
 MERGE = "application/merge-patch+json"
+PROGRAMS = "OCM_PROGRAMS"
+"""Names the folder of upstream's programs (:mod:`bench.ocm`), which then stand beside ours."""
 WORK_COUNT = 1_000
 REST_S = 70.0
 """Longer than the time between two renewals of a lease."""
@@ -51,6 +61,8 @@ LOOK_S = 0.25
 
 def figures(table: Table, *, quick: bool) -> None:
     count = 50 if quick else 500
+    if programs := os.environ.get(PROGRAMS):
+        beside_peers(table, 50 if quick else 100, Path(programs))
     with tempfile.TemporaryDirectory(prefix="bench-") as place, _hub(Path(place), count) as bench:
         table.title(f"A hub with {count} agents (API and controllers: a process each; all agents: one process)")
         _join(table, bench)
@@ -58,6 +70,16 @@ def figures(table: Table, *, quick: bool) -> None:
         _carry(table, bench)
         _replicate(table, bench)
         _come_back(table, bench)
+
+
+def beside_peers(table: Table, count: int, programs: Path) -> None:
+    for name, folder in (("ours", None), ("Open Cluster Management's", programs)):
+        with tempfile.TemporaryDirectory(prefix="bench-") as place, _hub(Path(place), count, folder) as bench:
+            table.title(f"A hub with {count} agents of ours, its controllers {name}")
+            _join(table, bench)
+            _rest(table, bench)
+            _replicate(table, bench)
+            table.row("controllers, resident", f"{bench.controllers_mib():.0f} MiB")
 
 
 # -- what is measured ---------------------------------------------------------------------------------------------
@@ -199,7 +221,7 @@ class Bench:
     folder: Path
     count: int
     server: Running
-    controllers: int
+    controllers: Controllers
     link: Blocking
     ended: contextlib.ExitStack
     restart_api: Callable[[], Running]
@@ -269,10 +291,10 @@ class Bench:
         return self.server.resident_mib()
 
     def controllers_mib(self) -> float:
-        return resident_mib_of(self.controllers)
+        return self.controllers.resident_mib()
 
     def cpu(self) -> dict[str, float]:
-        found = {"API": self.server.cpu_s(), "controllers": cpu_s_with_ended(self.controllers)}
+        found = {"API": self.server.cpu_s(), "controllers": self.controllers.cpu_s()}
         return found | ({"agents": cpu_s_of(self.agents.pid)} if self.agents is not None else {})
 
     @contextlib.contextmanager
@@ -305,8 +327,53 @@ class Bench:
                 return
 
 
+class Controllers(Protocol):
+    """The controllers of a hub: ours, or a peer's."""
+
+    def cpu_s(self) -> float: ...
+
+    def resident_mib(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    pid: int
+
+    def cpu_s(self) -> float:
+        return cpu_s_with_ended(self.pid)
+
+    def resident_mib(self) -> float:
+        return resident_mib_of(self.pid)
+
+
 @contextlib.contextmanager
-def _hub(folder: Path, count: int) -> Iterator[Bench]:
+def _ours(folder: Path, server: Running) -> Iterator[Controllers]:
+    command = syncline("controller", "--kubeconfig", str(server.kubeconfig), "--roles", "hub", "--no-leader-elect")
+    with (folder / "controllers.log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            yield Ours(process.pid)
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@contextlib.contextmanager
+def _peers(programs: Path, folder: Path, server: Running) -> Iterator[Controllers]:
+    """Open Cluster Management's controllers, on the same API server with the same definitions."""
+    port = HttpPort(load_kubeconfig(server.kubeconfig))
+
+    async def install() -> None:
+        await drive(ensure_objects(foreign_hub_objects()), port)
+        await port.close()
+
+    asyncio.run(install())
+    with ocm_hub(programs, folder / "ocm", server.kubeconfig, features=("ManifestWorkReplicaSet",)) as running_peers:
+        yield running_peers
+
+
+@contextlib.contextmanager
+def _hub(folder: Path, count: int, programs: Path | None = None) -> Iterator[Bench]:
     port, data = free_port(), folder / "data"
     command = [*apiserver(folder, port), "--data", str(data)]
     with contextlib.ExitStack() as ended:
@@ -319,21 +386,14 @@ def _hub(folder: Path, count: int) -> Iterator[Bench]:
             time.sleep(20.0)
             return lives.enter_context(running(command, folder, port))
 
-        log = ended.enter_context((folder / "controllers.log").open("w"))
-        parts = syncline("controller", "--kubeconfig", str(server.kubeconfig), "--roles", "hub", "--no-leader-elect")
-        controllers = subprocess.Popen(parts, stdout=log, stderr=log)
-        ended.callback(controllers.wait, 30)
-        ended.callback(controllers.terminate)
-        bench = Bench(folder, count, server, controllers.pid, Blocking(server), ended, restart)
-        begun = time.perf_counter()
-        while not _exists(bench, server):
-            if controllers.poll() is not None or time.perf_counter() - begun > 60:
-                raise SystemExit((folder / "controllers.log").read_text()[-2000:])
-            time.sleep(LOOK_S)
+        controllers = ended.enter_context(_peers(programs, folder, server) if programs else _ours(folder, server))
+        bench = Bench(folder, count, server, controllers, Blocking(server), ended, restart)
+        if not bench.within(lambda: _exists(server), LIMIT_S):
+            raise SystemExit((folder / "controllers.log").read_text()[-2000:])
         yield bench
 
 
-def _exists(bench: Bench, server: Running) -> bool:
+def _exists(server: Running) -> bool:
     try:
         Blocking(server).send("GET", ACCOUNT)
         Blocking(server).send("GET", CLUSTERS)

@@ -18,13 +18,14 @@ from syncline.assembly.fleet.hub import HubSettings, hub_role
 from syncline.assembly.fleet.objects import hub_objects, spoke_objects
 from syncline.assembly.fleet.webhooks import INSIDE, admit_inside
 from syncline.assembly.gitops import gitops, gitops_user
+from syncline.assembly.inspection.archive import BUMP
 from syncline.assembly.roles import Role, SimulatedDriver, Wake, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.cluster.access.pki import create_keys
 from syncline.cluster.builtin import BuiltinSettings
-from syncline.cluster.storage.store import Store
+from syncline.cluster.storage.store import Store, Stored
 from syncline.control.executor import run_in_place
 from syncline.control.loop import ControlLoop
 from syncline.control.virtual import Actor, LoopActor, VirtualDriver
@@ -181,6 +182,30 @@ class Fleet:
         if self._hub_actor is not None:
             self.time.actors.remove(self._hub_actor)
         self._hub_actor = None
+
+    def backup_hub(self) -> tuple[int, list[Stored]]:
+        """Return what a backup of the hub holds: its revision and objects."""
+        store = self.hub.core.store
+        return store.revision, [one for resource in store.resources() for one in store.list(resource)]
+
+    def restore_hub(self, backup: tuple[int, list[Stored]]) -> None:
+        """Put a hub in place of this one that begins with a backup, at the same address, as ``syncline restore``."""
+        self.stop_hub()
+        for actor in self.hub.actors:
+            self.time.actors.remove(actor)
+        for member in self.members.values():
+            member.hub_cable.cut()
+        revision, objects = backup
+        store = Store()
+        store.restore(revision + BUMP, objects)
+        core = build_core(store=store, clock=self.clock, entropy=self.entropy.fork("restored"))
+        core.bootstrap(port=6443)
+        self.hub.core, self.hub.admin, self.hub.actors = core, core.transport(), []
+        self._cluster(self.hub)
+        self.start_hub()
+        for name, member in self.members.items():
+            member.hub_cable.inner = core.transport(agent_user(name, "agent1"))
+            member.hub_cable.mend()
 
     # -- clusters ------------------------------------------------------------------------------------------------
 

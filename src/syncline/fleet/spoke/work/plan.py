@@ -274,6 +274,7 @@ def _remembered(observed: WorkObserved, now: datetime, waiting: bool) -> Remembe
     failures = before.failures + 1 if failed else before.failures if _is_waiting(observed, now) else 0
     made = replace(
         before,
+        generation=generation(observed.work),
         known={ref: one for ref, one in known.items() if ref in refs},
         refused=_marked(before.refused, {one.ref: looked.refused for one, looked in pairs}),
         contested=_marked(before.contested, {one.ref: looked.contested for one, looked in pairs}),

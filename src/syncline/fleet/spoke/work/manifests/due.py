@@ -33,7 +33,7 @@ def due(observed: WorkObserved, manifest: Manifest, entry: Obj | None, now: date
         if applied is None or _may_retry(remembered, ref, now):
             return Depth.FULL
         may = Depth.READ
-    elif _is_resync(observed, now) and _at_resync(observed, ref):
+    elif _is_another(observed) or (_is_resync(observed, now) and _at_resync(observed, ref)):
         return Depth.FULL
     if ref not in remembered.known or entry is None:
         return may
@@ -42,6 +42,11 @@ def due(observed: WorkObserved, manifest: Manifest, entry: Obj | None, now: date
     if ref in remembered.drifted and may is Depth.DRIFT:
         return may
     return may if ref.group_kind not in observed.followed and is_past(remembered.polled, now) else None
+
+
+def _is_another(observed: WorkObserved) -> bool:
+    """Return whether the work is of another generation than the last one, which its status calls applied."""
+    return observed.remembered.generation not in (0, generation(observed.work))
 
 
 def _may_retry(remembered: Remembered, ref: ObjectRef, now: datetime) -> bool:

@@ -30,6 +30,9 @@ NOISY: Final = frozenset(
 class Remembered:
     """What is known of one work."""
 
+    generation: int = 0
+    """Of the work when it was looked at last; 0: not yet. The status of a hub that was restored from a backup says that
+    an older one is applied."""
     known: Mapping[ObjectRef, Known] = field(default_factory=dict)
     """By the reference to the object of a manifest. One that is missing is looked at."""
     drifted: frozenset[ObjectRef] = frozenset()
