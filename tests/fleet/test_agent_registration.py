@@ -210,3 +210,12 @@ def test_namespaces_of_cluster_sets_are_made_and_never_deleted(fleet: Fleet) -> 
     fleet.hub.send("PATCH", f"{CLUSTERS}/c1/status", {"status": {"managedNamespaces": []}})
     fleet.time.advance(5)
     assert spoke.get("/api/v1/namespaces/team-a")["metadata"]["labels"][label] == "false"
+
+
+def test_a_hub_restored_from_an_old_backup_gets_a_sign_of_life_before_a_status(fleet: Fleet) -> None:
+    fleet.time.advance(90)
+    fleet.hub.send("PATCH", LEASE.format("c1"), {"spec": {"renewTime": "2025-12-31T12:00:00.000000Z"}})
+    fleet.time.advance(5)
+    assert status_of(fleet, AVAILABLE) == "True"
+    assert renewed(fleet) > "2026-01-01T00:01:29Z"
+    assert reasons(fleet).count("AvailableUnknown") == 1, "the hub did not have to say it again"

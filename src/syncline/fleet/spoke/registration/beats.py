@@ -12,8 +12,8 @@ from typing import Final
 
 from syncline.base.action import Action
 from syncline.control.plan import Plan, Requeue
-from syncline.fleet.conditions import is_true
-from syncline.fleet.hub.registration.leases import ACCEPTED, DEFAULT_S
+from syncline.fleet.conditions import find_condition, is_true
+from syncline.fleet.hub.registration.leases import ACCEPTED, AVAILABLE, DEFAULT_S
 from syncline.kube.objects import Obj, dig, name_of
 
 JITTER: Final = 0.25
@@ -22,10 +22,11 @@ JITTER: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class RenewLease(Action):
-    """Write the time into the lease of a cluster."""
+    """Write the time into the lease of a cluster. ``loss``: what :func:`loss_of` returned; the renewal answers it."""
 
     name: str
     reason: str
+    loss: str = ""
 
     def describe(self) -> str:
         return f"renew the lease of {self.name}"
@@ -33,10 +34,12 @@ class RenewLease(Action):
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """The last renewal. ``draw``: a number from 0 to 1 that decides when the next one is due."""
+    """The last renewal. ``draw``: a number from 0 to 1 that decides when the next one is due; ``loss``: the loss that
+    it answered."""
 
     at: datetime
     draw: float
+    loss: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,23 @@ class Beat:
 
     cluster: Obj
     last: Renewal | None = None
+
+
+def loss_of(cluster: Obj) -> str:
+    """Return when the hub found that the lease was not renewed; empty: it has not, or the agent has reported since.
+
+    A hub that was away for long, or was restored from a backup, says so of an agent that did nothing wrong. Until the
+    lease is renewed it would take back each report of the agent at once.
+    """
+    found = find_condition(dig(cluster, "status", "conditions") or (), AVAILABLE) or {}
+    lost = (found.get("status"), found.get("reason")) == ("Unknown", "ManagedClusterLeaseUpdateStopped")
+    return str(found.get("lastTransitionTime") or "") if lost else ""
+
+
+def answers(last: Renewal | None, cluster: Obj) -> bool:
+    """Return whether the lease was renewed since the hub found that it was not."""
+    loss = loss_of(cluster)
+    return not loss or (last is not None and last.loss == loss)
 
 
 def plan_beat(observed: Beat, now: datetime) -> Plan:
@@ -56,7 +76,7 @@ def plan_beat(observed: Beat, now: datetime) -> Plan:
     wait = duration * (1 + JITTER * last.draw) if last is not None else duration
     left = timedelta() if last is None else last.at + wait - now
     why = "the next renewal of the lease"
-    if timedelta() < left <= wait:  # more than that: the clock was set back
+    if timedelta() < left <= wait and answers(last, cluster):  # more than that: the clock was set back
         return Plan((), Requeue(left.total_seconds(), why, background=True), why)
-    renew = RenewLease(name_of(cluster), "a sign of life")
+    renew = RenewLease(name_of(cluster), "a sign of life", loss_of(cluster))
     return Plan(((renew,),), Requeue(wait.total_seconds(), why, background=True), "a sign of life")

@@ -12,7 +12,7 @@ from syncline.base.action import Handler
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.fleet.spoke.link import SPOKE, Link
-from syncline.fleet.spoke.registration.beats import Beat, RenewLease, plan_beat
+from syncline.fleet.spoke.registration.beats import Beat, RenewLease, answers, plan_beat
 from syncline.fleet.spoke.registration.claims import Claims, exposed
 from syncline.fleet.spoke.registration.namespaces import Observed as ObservedNamespaces
 from syncline.fleet.spoke.registration.namespaces import hub_label, plan_namespaces, settle_namespaces
@@ -96,10 +96,10 @@ class Registration:
             cluster = self._own(cache, ref)
             if cluster is None:
                 return None
-            spoke = self.link.spoke()
+            spoke, answered = self.link.spoke(), answers(self._renewer.last, cluster)
             if spoke is None:
-                return Observed(cluster, self._prober.health)
-            return Observed(cluster, self._prober.health, _resources(spoke), self._claims(spoke))
+                return Observed(cluster, self._prober.health, answered=answered)
+            return Observed(cluster, self._prober.health, _resources(spoke), self._claims(spoke), answered)
 
         return Controller(
             name="cluster-status",

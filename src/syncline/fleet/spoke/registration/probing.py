@@ -73,7 +73,7 @@ class Renewer:
             found: Obj = (yield client.get(LEASES, action.name, LEASE)).or_raise()
             answer = yield self._write(found)
         self._known = answer.or_raise()
-        self.last = Renewal(self._now(), self._draw())
+        self.last = Renewal(self._now(), self._draw(), action.loss)
 
     def _write(self, lease: Obj) -> Request:
         spec = {**(lease.get("spec") or {}), "renewTime": format_micro_time(self._now())}

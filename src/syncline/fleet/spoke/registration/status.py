@@ -39,6 +39,10 @@ class Probe(Action):
         return "probe the cluster's API server"
 
 
+UNANSWERED_S: Final = 1.0
+"""Seconds until the status is looked at again while the hub has not seen the lease renewed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """A ManagedCluster on the hub, and what is known of the cluster itself. ``resources``, ``claims`` None: not known,
@@ -48,6 +52,8 @@ class Observed:
     health: Health
     resources: Resources | None = None
     claims: Claims | None = None
+    answered: bool = True
+    """The lease was renewed since the hub found that it was not (:func:`~.beats.answers`)."""
 
 
 def clock_differs(cluster: Obj) -> bool:
@@ -68,6 +74,8 @@ def plan_status(observed: Observed, now: datetime) -> Plan:
     again = Requeue((due - now).total_seconds(), "the next probe", background=True)
     if clock_differs(observed.cluster):
         return Plan((), again, CLOCK_DIFFERS)
+    if not observed.answered:
+        return Plan((), Requeue(UNANSWERED_S, "the renewal of the lease"), "the lease is renewed before anything else")
     status = reported(observed, now)
     why = "the status of the cluster"
     written = set_status(observed.cluster, status, why)
