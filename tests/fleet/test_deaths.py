@@ -75,6 +75,7 @@ class Run:
         self.fleet.start_hub(self.writes[PROCESSES[0]].wrap)
         for name in NAMES:
             self.try_to(lambda name=name: self.fleet.add(name))  # type: ignore[misc]
+            self.try_to(self.fleet.time.settle)  # an agent that begins has the rights of its cluster
             self._start(name)
         self.go(30)
         for path, body in _objects():
