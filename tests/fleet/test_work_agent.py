@@ -187,6 +187,17 @@ def test_b59_b60_b61_rules_make_conditions_of_the_work_and_take_them_away(place:
     assert place.condition("b59", "Mine", 0) is None
 
 
+def test_a_completed_work_reports_what_it_applied_whatever_its_spec_becomes(place: Place) -> None:
+    rule = {"type": "CEL", "condition": "Complete", "celExpressions": ["object.data.a == 'done'"]}
+    done = config("configmaps", "first", conditionRules=[rule])
+    place.work("w", config_map("first", a="done"), manifestConfigs=[done])
+    place.manifests("w", config_map("second"))
+    assert place.condition("w", "Complete") == ("True", "ConditionRulesAggregated")
+    (entry,) = dig(place.get("w"), "status", "resourceStatus", "manifests")
+    assert entry["resourceMeta"]["name"] == "first"
+    assert place.there(maps("second")) is None
+
+
 def test_b62_a_complete_manifest_is_not_updated(place: Place) -> None:
     rule = {"type": "CEL", "condition": "Complete", "celExpressions": ["object.data.a == 'done'"]}
     done = config("configmaps", "b62", conditionRules=[rule])

@@ -68,7 +68,13 @@ def is_complete(entry: Obj | None) -> bool:
 def work_status(observed: WorkObserved, waiting: frozenset[int], now: datetime) -> Obj:
     """Return ``status`` of the work. ``waiting``: manifests whose kind this work brings and that is not served yet."""
     before, number = entries_of(observed), generation(observed.work)
-    made = [_entry(one, before.get(one.ordinal), observed, waiting, now) for one in observed.manifests]
+    made = [
+        _entry(one, before.get(one.ordinal), observed, waiting, now)
+        for one in observed.manifests
+        if not observed.complete or one.ordinal in before
+    ]
+    if observed.complete:
+        made += _left_over(observed, before.values(), number)
     _bound(made, now)
     conditions = observed.conditions
     if not observed.complete:
@@ -76,6 +82,23 @@ def work_status(observed: WorkObserved, waiting: frozenset[int], now: datetime) 
     conditions = pruned(with_conditions(conditions, aggregate(number, made), now), number)
     status: Obj = {**(observed.work.get("status") or {}), "conditions": conditions}
     return {**status, "resourceStatus": {**(status.get("resourceStatus") or {}), "manifests": made}}
+
+
+def _left_over(observed: WorkObserved, current: Iterable[Obj], number: int) -> list[Obj]:
+    """Return the entries of manifests that a completed work has no more: it reports what it applied, and nothing that
+    it does not apply any more."""
+    known = list(current)
+    return [
+        {
+            **entry,
+            "conditions": [
+                {**one, "observedGeneration": number} if is_from_rule(one) else one
+                for one in entry.get("conditions") or ()
+            ],
+        }
+        for entry in dig(observed.work, "status", "resourceStatus", "manifests") or ()
+        if entry not in known
+    ]
 
 
 def _applied(entries: Sequence[Obj], number: int, waiting: bool) -> Iterable[Obj]:
