@@ -153,6 +153,80 @@ def test_b38_balance_counts_decisions_of_all_namespaces_but_not_its_own() -> Non
     assert found["scores"] == {"a": 32, "b": -100, "c": 100}
 
 
+def misconfigured(given: dict[str, Any]) -> tuple[str, str]:
+    conditions = one_pass(given, NOW)["placementStatus"]["conditions"]
+    found = next(one for one in conditions if one["type"] == "PlacementMisconfigured")
+    return found["status"], found["message"]
+
+
+def test_b31_an_expression_over_claims_takes_label_values_alone() -> None:
+    spaced = {"matchExpressions": [{"key": "n", "operator": "In", "values": ["a b"]}]}
+    given = case(*THREE, spec={"predicates": [selector(claimSelector=spaced)]})
+    assert misconfigured(given)[0] == "True"
+    assert selected(given) == []
+
+
+def test_b33_a_taint_that_is_only_preferred_changes_nothing() -> None:
+    taint = {**NO_SELECT, "effect": "PreferNoSelect"}
+    assert selected(case(cluster("a", taints=[taint]), cluster("b"), spec={})) == ["a", "b"]
+
+
+def test_b36_a_toleration_of_each_value_has_none() -> None:
+    spec = {"tolerations": [{"key": "k", "operator": "Exists", "value": "v"}]}
+    assert misconfigured(case(*THREE, spec=spec))[0] == "True"
+
+
+def test_b37_equal_scores_go_by_name() -> None:
+    clusters = [cluster(name) for name in ("c", "a", "b")]
+    assert selected(case(*clusters, spec={"numberOfClusters": 2})) == ["a", "b"]
+
+
+def _with_memory(name: str, allocatable: str | None) -> Obj:
+    status = {} if allocatable is None else {"allocatable": {"memory": allocatable}, "capacity": {"memory": "8Gi"}}
+    return {**cluster(name), "status": status}
+
+
+def _weighed(mode: str, *configs: Obj) -> Obj:
+    return {"prioritizerPolicy": {"mode": mode, "configurations": list(configs)}}
+
+
+def test_b39_equal_resources_score_alike_and_a_cluster_without_figures_scores_nothing() -> None:
+    memory = {"scoreCoordinate": {"type": "BuiltIn", "builtIn": "ResourceAllocatableMemory"}, "weight": 1}
+    clusters = [_with_memory("a", "4Gi"), _with_memory("b", "4Gi"), _with_memory("c", None)]
+    (found,) = one_pass(case(*clusters, spec=_weighed("Exact", memory)), NOW)["prioritizers"]
+    assert found["scores"] == {"a": 100, "b": 100, "c": 0} or found["scores"] == {"a": 100, "b": 100}
+
+
+def test_b40_weights_of_an_add_on_join_the_default_ones_unless_the_mode_is_exact() -> None:
+    coordinate = {"type": "AddOn", "addOn": {"resourceName": "r", "scoreName": "s"}}
+    config = {"scoreCoordinate": coordinate, "weight": 3}
+    names = {
+        mode: [one["name"] for one in one_pass(case(*THREE, spec=_weighed(mode, config)), NOW)["prioritizers"]]
+        for mode in ("Additive", "Exact")
+    }
+    assert len(names["Additive"]) == 3 and {"Balance", "Steady"} <= set(names["Additive"])
+    assert len(names["Exact"]) == 1
+
+
+def test_b41_a_score_that_has_expired_counts_nothing_and_an_event_says_so() -> None:
+    coordinate = {"type": "AddOn", "addOn": {"resourceName": "r", "scoreName": "s"}}
+    spec = _weighed("Exact", {"scoreCoordinate": coordinate, "weight": 1})
+    score = {
+        "metadata": {"name": "r", "namespace": "a"},
+        "status": {"scores": [{"name": "s", "value": 50}], "validUntil": format_time(NOW - timedelta(seconds=1))},
+    }
+    got = one_pass(case(*THREE, spec=spec, scores=[score], decisions=[decided("pl-decision-1", "c")]), NOW)
+    (found,) = got["prioritizers"]
+    assert not any(found["scores"].values())
+    assert any(one.startswith("Warning") and "AddOnPlacementScores a/r expired" in one for one in got["events"])
+
+
+def test_b42_an_unknown_prioritizer_is_misconfigured() -> None:
+    spread = {"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Spread"}, "weight": 1}
+    status, message = misconfigured(case(*THREE, spec=_weighed("Additive", spread)))
+    assert status == "True" and "incorrect builtin prioritizer" in message
+
+
 def test_b43_fewer_than_wanted_are_unscheduled() -> None:
     got = one_pass(case(*THREE, spec={"numberOfClusters": 5}), NOW)
     messages = [one["message"] for one in got["placementStatus"]["conditions"]]

@@ -74,6 +74,37 @@ def test_b78_an_application_that_is_not_for_a_cluster_is_left_alone(label: str, 
     assert works(fleet) == []
 
 
+def _payload(**parts: Any) -> Obj:
+    fleet = hub()
+    fleet.hub.send("POST", APPS.format("argocd"), application("web", **parts))
+    (work,) = works(fleet)
+    found: Obj = work["spec"]["workload"]["manifests"][0]
+    return found
+
+
+def test_b79_the_copy_of_a_cluster_is_for_itself_unless_annotations_say_otherwise() -> None:
+    own = _payload()["spec"]["destination"]
+    assert (own["name"], own["server"]) == ("", "https://kubernetes.default.svc")
+    annotations = {names.CLUSTER: "c1", names.DESTINATION_NAME: "in-cluster"}
+    named = _payload(metadata={"annotations": annotations})["spec"]["destination"]
+    assert (named["name"], named["server"]) == ("in-cluster", "")
+
+
+def test_b80_what_only_the_hub_uses_stays_there() -> None:
+    annotations = {
+        names.CLUSTER: "c1",
+        names.CLUSTER_NAMESPACE: "gitops",
+        "argocd.argoproj.io/skip-reconcile": "true",
+        "team": "web",
+    }
+    kept = {"labels": {names.PULL: "true", "tier": "front"}, "finalizers": ["resources-finalizer.argocd.argoproj.io"]}
+    found = _payload(metadata={"annotations": annotations, **kept})["metadata"]
+    assert found["namespace"] == "gitops"
+    assert found["annotations"] == {"team": "web"}
+    assert found["labels"] == {"tier": "front"}
+    assert found["finalizers"] == kept["finalizers"]
+
+
 def test_b81_an_operation_travels_once() -> None:
     fleet = hub()
     app = application("web", operation={"sync": {"revision": "v1"}})

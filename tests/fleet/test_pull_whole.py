@@ -74,7 +74,7 @@ def test_an_application_travels_is_synced_by_its_cluster_and_reports_home(fleet:
     assert (summary["clusters"], summary["healthy"], summary["synced"]) == ("2", "2", "2")
 
 
-def test_what_failed_in_a_cluster_is_on_the_hub_with_its_message() -> None:
+def test_b86_what_failed_in_a_cluster_is_whole_on_the_hub_and_cut_in_the_report() -> None:
     long = "x" * 600
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",
