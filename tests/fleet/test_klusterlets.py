@@ -33,12 +33,13 @@ from syncline.fleet.spoke.klusterlet.model import (
     RunAgent,
     wanted_by,
 )
-from syncline.fleet.spoke.klusterlet.plan import APPLIED_FINALIZER, FINALIZER, Observed, plan_klusterlet
+from syncline.fleet.spoke.klusterlet.plan import FINALIZER, Observed, plan_klusterlet
 from syncline.hosts.fleet.klusterlets import BootstrapError, KlusterletAgents, bootstrap_of, same_server, secret_data
 from syncline.hosts.fleet.places import Joining
 from syncline.kube.certificates import approved
 from syncline.kube.client import Request, Transport
 from syncline.kube.kinds.klusterlets import klusterlet_crd
+from syncline.kube.kinds.manifestworks import APPLIED_FINALIZER
 from syncline.kube.objects import Obj, annotations_of, dig
 from syncline.kube.transport.kubeconfig import ClusterAccess, load_kubeconfig
 

@@ -33,8 +33,9 @@ from syncline.fleet.spoke.work.deletion import delete_applied
 from syncline.fleet.spoke.work.executor import ExecutorError, Target, reviews
 from syncline.fleet.spoke.work.feedback import values_by_rule
 from syncline.fleet.spoke.work.manifests.applying import plan_manifest
-from syncline.fleet.spoke.work.manifests.ignoring import HASH, IgnoreFieldError, content_hash, without_ignored
+from syncline.fleet.spoke.work.manifests.ignoring import IgnoreFieldError, content_hash, without_ignored
 from syncline.fleet.spoke.work.ownership import Ownership, owned_by_work, owner_patch
+from syncline.kube.kinds.manifestworks import SPEC_HASH
 from syncline.kube.objects import Obj, name_of, namespace_of
 
 Run = Callable[[Obj], Any]
@@ -166,7 +167,7 @@ def applied(given: Obj) -> Any:
     if given.get("same"):
         fields = strategy["serverSideApply"]["ignoreFields"]
         content = content_hash(without_ignored(given["required"], fields, _answers(given["required"], fields)))
-        live["metadata"]["annotations"][HASH] = content
+        live["metadata"]["annotations"][SPEC_HASH] = content
     found: Obj = {"error": None, "ignoreFieldError": False, "conflictError": False, "actions": []}
     try:
         fields = (strategy.get("serverSideApply") or {}).get("ignoreFields") or ()
@@ -268,7 +269,7 @@ def comparable(value: Any) -> Any:
     """Conditions are a set by type. A manifest in an error is compact JSON, as an API server passes it on; the recorder
     had it as its file writes it. Of the errors of parsers and compilers the beginning counts."""
     if isinstance(value, dict):
-        return {key: "any" if key == HASH else comparable(one) for key, one in value.items() if key != "result"}
+        return {key: "any" if key == SPEC_HASH else comparable(one) for key, one in value.items() if key != "result"}
     if isinstance(value, list):
         items = [comparable(one) for one in value if not (isinstance(one, dict) and one.get("verb") == "get")]
         typed = all(isinstance(one, dict) and "type" in one and "status" in one for one in items)

@@ -27,8 +27,6 @@ CLUSTER_WIDE: Final = CLUSTER_ADDON.group_kind
 TEMPLATES: Final = ADDON_TEMPLATE.group_kind
 DEPLOYMENT_CONFIGS: Final = DEPLOYMENT_CONFIG.group_kind
 
-ADDON_LABEL: Final = "open-cluster-management.io/addon-name"
-"""The label of what belongs to an add-on: works, certificate requests, rights."""
 ADDON_NAMESPACE_LABEL: Final = "open-cluster-management.io/addon-namespace"
 """The label of a work that is in another namespace than its add-on."""
 HOSTING: Final = f"{GROUP}/hosting-cluster-name"

@@ -8,12 +8,11 @@ from syncline.explain.fleet.clusters import cluster_cause
 from syncline.explain.fleet.works import explain_work
 from syncline.explain.view import Found, View, one_line
 from syncline.fleet.conditions import find_condition
-from syncline.kube.kinds.managedaddons import MANAGED_ADDON
+from syncline.kube.kinds.managedaddons import ADDON_NAME, MANAGED_ADDON
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.objects import Obj, dig, labels_of, name_of, namespace_of, ref_of
 
 ADDONS = MANAGED_ADDON.group_kind
-ADDON_NAME = "open-cluster-management.io/addon-name"
 MAX_SHOWN = 3
 GOOD = {
     "Available": "True",

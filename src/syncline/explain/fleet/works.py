@@ -11,10 +11,9 @@ from syncline.explain.view import Found, View, one_line
 from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.works.explaining import APPLIED, Advice, ManifestState, advice_for, manifest_states
 from syncline.fleet.spoke.work.status import SHARED
-from syncline.kube.kinds.manifestworks import MANIFEST_WORK
+from syncline.kube.kinds.manifestworks import MANIFEST_WORK, WORK_FINALIZER
 from syncline.kube.objects import Obj, dig, finalizers, generation, is_terminating, name_of, namespace_of, ref_of
 
-FINALIZER = "cluster.open-cluster-management.io/manifest-work-cleanup"
 MAX_SHOWN = 6
 """Manifests that a chain names; ``work explain`` lists all."""
 SILENT = ("Unreachable", "Unavailable", "Leaving")
@@ -73,7 +72,7 @@ def _counts(states: list[ManifestState]) -> str:
 
 def _unseen(work: Obj) -> str:
     """Return what the agent has not done yet with this generation; empty if it has."""
-    if FINALIZER not in finalizers(work):
+    if WORK_FINALIZER not in finalizers(work):
         return "its agent has not seen it yet"
     applied = find_condition(dig(work, "status", "conditions") or (), APPLIED)
     if applied is None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from syncline.control.plan import Plan, set_status
+from syncline.fleet.hub.registration.leases import CLUSTER_NAME
 from syncline.fleet.pull.report import Collected
 from syncline.fleet.pull.status import WHERE_TO_LOOK
 from syncline.kube.objects import Obj, copied, is_terminating, namespace_of
@@ -154,7 +155,7 @@ RULE: Final[Obj] = {
 
 def report_rights(cluster: str) -> tuple[Obj, Obj]:
     """Return the one Role that an agent has beyond upstream's, and its binding (decision 42)."""
-    metadata = {"name": RIGHTS, "namespace": cluster, "labels": {"open-cluster-management.io/cluster-name": cluster}}
+    metadata = {"name": RIGHTS, "namespace": cluster, "labels": {CLUSTER_NAME: cluster}}
     version = f"{_RBAC}/v1"
     group = {"kind": "Group", "apiGroup": _RBAC, "name": f"system:open-cluster-management:{cluster}"}
     return (

@@ -33,6 +33,8 @@ DEPLOYMENT_CONFIG = GVK(GROUP, "v1alpha1", "AddOnDeploymentConfig")
 ADDON_TEMPLATE = GVK(GROUP, "v1alpha1", "AddOnTemplate")
 DEFAULT_NAMESPACE = "open-cluster-management-agent-addon"
 """Where the agent of an add-on runs on the cluster if nothing says otherwise."""
+ADDON_NAME = "open-cluster-management.io/addon-name"
+"""Label of what belongs to an add-on."""
 BETA = "v1beta1"
 
 _NAME: Obj = {"type": "string", "minLength": 1}

@@ -27,6 +27,12 @@ GROUP = "work.open-cluster-management.io"
 MANIFEST_WORK = GVK(GROUP, "v1", "ManifestWork")
 APPLIED_WORK = GVK(GROUP, "v1", "AppliedManifestWork")
 REPLICA_SET = GVK(GROUP, "v1alpha1", "ManifestWorkReplicaSet")
+WORK_FINALIZER = "cluster.open-cluster-management.io/manifest-work-cleanup"
+"""Finalizer of a work, and of the rights of its agent: what it brought is removed first."""
+APPLIED_FINALIZER = "cluster.open-cluster-management.io/applied-manifest-work-cleanup"
+"""Finalizer of the inventory of a work on its cluster."""
+SPEC_HASH = "open-cluster-management.io/config-spec-hash"
+"""Annotation with the hash of what was applied; on the work of an add-on the hashes of its configs, as JSON."""
 
 _IDENTIFIER = obj(dict.fromkeys(("group", "name", "namespace", "resource"), STR), "name", "resource")
 _DOMAIN: Obj = {

@@ -11,6 +11,7 @@ from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.replicasets.explaining import Outlook
 from syncline.fleet.hub.replicasets.works import PLACEMENT_LABEL, SET_LABEL
 from syncline.fleet.hub.works.explaining import APPLIED, AVAILABLE, ManifestState, manifest_states
+from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.objects import Obj, annotations_of, dig, generation, is_terminating, labels_of, name_of, namespace_of
 
 HEADERS = ("CLUSTER", "NAME", "MANIFESTS", "APPLIED", "AVAILABLE", "STATE", "FROM", "AGE")
@@ -20,7 +21,6 @@ MAX_MANIFESTS = 200
 MAX_CLUSTERS = 200
 """Clusters that a table shows."""
 APPLICATION = "apps.open-cluster-management.io/hub-application-"
-ADDON_NAME = "open-cluster-management.io/addon-name"
 
 
 def work_state(work: Obj) -> str:

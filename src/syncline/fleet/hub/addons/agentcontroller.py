@@ -9,7 +9,6 @@ from typing import Final
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.fleet.addons import (
-    ADDON_LABEL,
     BUILT_IN,
     CLUSTER_WIDE,
     DEPLOYMENT_CONFIGS,
@@ -32,6 +31,7 @@ from syncline.fleet.hub.addons.requests import Authority, Requested, addon_of, p
 from syncline.fleet.hub.addons.templates.agent import authorities, template_agent, uses_template
 from syncline.fleet.hub.addons.templates.values import IMAGE_REGISTRIES
 from syncline.fleet.hub.registration.approving import REQUESTS
+from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -78,7 +78,7 @@ def _pair(cache: Snapshot, ref: ObjectRef) -> tuple[Obj | None, Obj | None]:
 
 
 def _rights(binding: Obj) -> Iterable[str]:
-    return filter(None, (labels_of(binding).get(ADDON_LABEL),))
+    return filter(None, (labels_of(binding).get(ADDON_NAME),))
 
 
 def _nothing(_cluster: Obj) -> object:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from syncline.fleet.addons import ADDON_LABEL, ConfigKind, default_groups, default_user
+from syncline.fleet.addons import ConfigKind, default_groups, default_user
 from syncline.fleet.hub.addons.works import owner_of_work
 from syncline.kube.kinds.addonversions import CLIENT_SIGNER
+from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, owner_references
 
 RBAC: Final = "rbac.authorization.k8s.io"
@@ -76,7 +77,7 @@ def bindings(addon: Obj, agent: Agent, registrations: Iterable[Obj]) -> list[Obj
 def _binding(addon: Obj, permission: Permission, subjects: list[Obj]) -> Obj:
     name = f"open-cluster-management:{name_of(addon)}:{permission.kind.lower()}:agent"
     owner = {key: value for key, value in owner_of_work(addon).items() if key in ("apiVersion", "kind", "name", "uid")}
-    labels = {ADDON_LABEL: name_of(addon), "open-cluster-management.io/addon-template-name": ""}
+    labels = {ADDON_NAME: name_of(addon), "open-cluster-management.io/addon-template-name": ""}
     metadata: Obj = {"name": name, "namespace": permission.namespace, "labels": labels}
     return {
         "apiVersion": f"{RBAC}/v1",

@@ -8,7 +8,6 @@ from typing import Any, Final
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.fleet.addons import (
-    ADDON_LABEL,
     ADDON_NAMESPACE_LABEL,
     CLUSTER_WIDE,
     DEPLOYMENT_CONFIGS,
@@ -31,8 +30,10 @@ from syncline.fleet.hub.addons.managed import plan_managed
 from syncline.fleet.hub.addons.plan import Observed, Placed, plan_cluster_addon
 from syncline.fleet.hub.addons.progressions import Content, by_placement, named_configs
 from syncline.fleet.hub.budgets.observe import BUDGETS, observe_fleet
+from syncline.fleet.hub.placement.model import PLACEMENT_LABEL
 from syncline.fleet.hub.replicasets.plan import decision_groups
 from syncline.fleet.hub.rollout.model import RolloutError
+from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER, PLACEMENT, PLACEMENT_DECISION
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.objects import (
@@ -55,7 +56,6 @@ WORKS: Final = MANIFEST_WORK.group_kind
 PLACEMENTS: Final = PLACEMENT.group_kind
 DECISIONS: Final = PLACEMENT_DECISION.group_kind
 BY_NAME, BY_PLACEMENT, BY_CONFIG = "addons by name", "cluster add-ons by placement", "cluster add-ons by config"
-_DECISION_LABEL: Final = "cluster.open-cluster-management.io/placement"
 DEBOUNCE_S: Final = 0.2
 """A rollout changes many add-ons; one plan covers them."""
 
@@ -126,7 +126,7 @@ def _of_placement(placement: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def _of_decision(decision: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    value = f"{namespace_of(decision)}/{labels_of(decision).get(_DECISION_LABEL, '')}"
+    value = f"{namespace_of(decision)}/{labels_of(decision).get(PLACEMENT_LABEL, '')}"
     return [cluster_wide_ref(name_of(one)) for one in cache.indexed(BY_PLACEMENT, value)]
 
 
@@ -219,7 +219,7 @@ WORKS_OF: Final = "works by add-on"
 def addon_of_work(work: Obj) -> str:
     """Return the add-on of a work as ``NAMESPACE/NAME``; "" if it is of none."""
     labels = labels_of(work)
-    name = labels.get(ADDON_LABEL, "")
+    name = labels.get(ADDON_NAME, "")
     return f"{labels.get(ADDON_NAMESPACE_LABEL) or namespace_of(work)}/{name}" if name else ""
 
 

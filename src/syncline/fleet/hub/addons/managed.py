@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from syncline.base.action import Action
 from syncline.control.plan import Done, Patch, Plan, set_status
@@ -28,6 +28,7 @@ from syncline.fleet.conditions import condition, find_condition, with_condition
 from syncline.fleet.hub.addons.installing import addon_notes, owner_of
 from syncline.fleet.hub.addons.progressions import by_placement
 from syncline.kube.kinds.managedaddons import CLUSTER_ADDON, MANAGED_ADDON
+from syncline.kube.kinds.manifestworks import SPEC_HASH
 from syncline.kube.objects import (
     Obj,
     annotations_of,
@@ -40,9 +41,6 @@ from syncline.kube.objects import (
     resource_version,
     uid_of,
 )
-
-SPEC_HASH: Final = "open-cluster-management.io/config-spec-hash"
-"""The annotation of a work: the hashes of the configs that it was made with, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from cryptography.x509.oid import NameOID
 from syncline.base.action import Action
 from syncline.base.clock import format_time
 from syncline.control.plan import Plan
-from syncline.fleet.addons import ADDON_LABEL
 from syncline.fleet.conditions import is_true
 from syncline.fleet.hub.addons.agents import Agent
 from syncline.fleet.hub.registration.approving import Approve, is_decided, pem_of
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME
 from syncline.fleet.hub.registration.requests import PREFIX
 from syncline.kube.kinds.addonversions import CLIENT_SIGNER
+from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.objects import Obj, ObjectRef, dig, labels_of, ref_of
 
 MESSAGE: Final = "Auto approving addon agent certificate."
@@ -72,7 +72,7 @@ class Requested:
 def addon_of(csr: Obj) -> tuple[str, str] | None:
     """Return cluster and add-on of the labels of a request."""
     labels = labels_of(csr)
-    cluster, addon = labels.get(CLUSTER_NAME), labels.get(ADDON_LABEL)
+    cluster, addon = labels.get(CLUSTER_NAME), labels.get(ADDON_NAME)
     return (cluster, addon) if cluster and addon else None
 
 
@@ -107,7 +107,7 @@ def problem_of(csr: Obj, registrations: Iterable[Obj]) -> str:
     """Return why a request is not one that the add-on may make; empty if it is."""
     signer, at = dig(csr, "spec", "signerName"), addon_of(csr)
     if at is None:
-        return f"it has no labels {CLUSTER_NAME} and {ADDON_LABEL}"
+        return f"it has no labels {CLUSTER_NAME} and {ADDON_NAME}"
     cluster, addon = at
     user = str(dig(csr, "spec", "username") or "")
     if not user.startswith(f"{PREFIX}{cluster}:"):

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from syncline.fleet.addons import ADDON_LABEL, ORPHAN, PRE_DELETE
+from syncline.fleet.addons import ORPHAN, PRE_DELETE
 from syncline.fleet.conditions import find_condition
-from syncline.fleet.hub.addons.managed import SPEC_HASH, config_hashes_of
-from syncline.kube.kinds.managedaddons import MANAGED_ADDON
-from syncline.kube.kinds.manifestworks import MANIFEST_WORK
+from syncline.fleet.hub.addons.managed import config_hashes_of
+from syncline.kube.kinds.managedaddons import ADDON_NAME, MANAGED_ADDON
+from syncline.kube.kinds.manifestworks import MANIFEST_WORK, SPEC_HASH
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, labels_of, name_of, namespace_of, uid_of
 
 LIMIT: Final = int(500 * 1024 * 0.8)
@@ -121,7 +121,7 @@ def _work(addon: Obj, name: str, spec: Obj, notes: dict[str, str]) -> Obj:
     metadata: Obj = {
         "name": name,
         "namespace": namespace_of(addon),
-        "labels": {ADDON_LABEL: name_of(addon)},
+        "labels": {ADDON_NAME: name_of(addon)},
         "ownerReferences": [owner_of_work(addon)],
     }
     return {

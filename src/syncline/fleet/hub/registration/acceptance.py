@@ -17,15 +17,10 @@ from syncline.fleet.conditions import condition, is_true, with_condition
 from syncline.fleet.hub.registration.cleanup import NOTHING_LEFT, next_to_go, remaining
 from syncline.fleet.hub.registration.health import UNLISTED_S
 from syncline.fleet.hub.registration.leases import ACCEPTED
-from syncline.fleet.hub.registration.rights import (
-    WORK_CLEANUP,
-    common_roles,
-    namespace,
-    namespaced_rights,
-    own_rights,
-)
+from syncline.fleet.hub.registration.rights import common_roles, namespace, namespaced_rights, own_rights
 from syncline.kube.errors import AlreadyExists, Conflict, Unanswered
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
+from syncline.kube.kinds.manifestworks import WORK_FINALIZER
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
@@ -191,8 +186,8 @@ def _unbound(observed: Observed) -> tuple[tuple[Action, ...], ...]:
     released: list[Action] = []
     for one in () if observed.works else bindings:
         live = observed.live.get(ref_of(one))
-        if live is not None and WORK_CLEANUP in finalizers(live):
-            released.append(_finalizers(live, [each for each in finalizers(live) if each != WORK_CLEANUP]))
+        if live is not None and WORK_FINALIZER in finalizers(live):
+            released.append(_finalizers(live, [each for each in finalizers(live) if each != WORK_FINALIZER]))
     return tuple(released), _deletions(observed, bindings)
 
 

@@ -17,12 +17,12 @@ from syncline.base.clock import format_time
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Emit, Patch, Plan, Result
-from syncline.fleet.addons import ADDON_LABEL
 from syncline.fleet.conditions import find_condition, is_true
 from syncline.fleet.hub.registration.leases import ACCEPTED, CLUSTER_NAME
 from syncline.fleet.hub.registration.requests import SIGNER, NotOfAgent, Verdict, bootstrap, renewal, subject_of
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
+from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import (
@@ -206,7 +206,7 @@ def _user_of_request(csr: Obj) -> Iterable[str]:
 
 def _of_addon(csr: Obj) -> bool:
     """Return whether a request is for the agent of an add-on, which another controller approves."""
-    return ADDON_LABEL in labels_of(csr)
+    return ADDON_NAME in labels_of(csr)
 
 
 INDICES: Final = {BY_CLUSTER: OfKind(REQUESTS, cluster_of_request), BY_USER: OfKind(REQUESTS, _user_of_request)}

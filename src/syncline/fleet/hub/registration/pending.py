@@ -20,7 +20,7 @@ from syncline.fleet.hub.admitting import BOOTSTRAP_GROUP, BOOTSTRAP_USER
 from syncline.fleet.hub.registration.approving import MAX_BYTES
 from syncline.fleet.hub.registration.leases import ACCEPTED, CLUSTER_NAME
 from syncline.fleet.hub.registration.requests import PREFIX, NotOfAgent, subject_of
-from syncline.fleet.spoke.registration.certificates import ADDON_NAME
+from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of
 
 JOINED: Final = "ManagedClusterJoined"

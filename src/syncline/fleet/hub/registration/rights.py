@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME
+from syncline.kube.kinds.manifestworks import WORK_FINALIZER
 from syncline.kube.objects import Obj
 
-WORK_CLEANUP: Final = "cluster.open-cluster-management.io/manifest-work-cleanup"
-"""The finalizer of the binding of a work agent: it keeps its rights until no work is left."""
 REGISTRATION, WORK = "registration", "work"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _PREFIX: Final = "open-cluster-management:managedcluster:"
@@ -78,7 +77,7 @@ def namespaced_rights(cluster: str) -> tuple[Obj, Obj]:
         one = _object("RoleBinding", binding_name_of(cluster, part), cluster, **_bound(_PREFIX + part, cluster))
         one["metadata"]["namespace"] = cluster
         made.append(one)
-    made[1]["metadata"]["finalizers"] = [WORK_CLEANUP]
+    made[1]["metadata"]["finalizers"] = [WORK_FINALIZER]
     return made[0], made[1]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
 
 from syncline.base.action import Action
 from syncline.control.plan import Delete, Patch
@@ -17,6 +16,7 @@ from syncline.fleet.conditions import condition, with_condition
 from syncline.fleet.hub.budgets.model import NO_BUDGETS, Fleet, Holder
 from syncline.fleet.hub.budgets.reserve import Reserving, Wait
 from syncline.fleet.hub.placement.model import GROUP_INDEX_LABEL, GROUP_NAME_LABEL
+from syncline.fleet.hub.placement.model import PLACEMENT_LABEL as DECISION_LABEL
 from syncline.fleet.hub.replicasets.status import Counts, applied_condition, count_works, summary, waiting_condition
 from syncline.fleet.hub.replicasets.works import (
     PLACEMENT_LABEL,
@@ -51,7 +51,6 @@ from syncline.kube.objects import (
 from syncline.kube.selectors import label_value_problems
 
 VERIFIED, ROLLED_OUT, APPLIED = "PlacementVerified", "PlacementRolledOut", "ManifestworkApplied"
-_DECISION_LABEL: Final = "cluster.open-cluster-management.io/placement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +247,7 @@ def decision_groups(placement: str, decisions: Iterable[Obj]) -> list[DecisionGr
     found: dict[Group, list[str]] = {}
     for one in decisions:
         labels = labels_of(one)
-        if labels.get(_DECISION_LABEL) != placement:
+        if labels.get(DECISION_LABEL) != placement:
             continue
         index = labels.get(GROUP_INDEX_LABEL, "")
         if not (index.isascii() and index.isdigit()):

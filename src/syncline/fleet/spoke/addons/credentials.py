@@ -15,11 +15,12 @@ from datetime import datetime
 from typing import Final
 
 from syncline.base.secret import Secret
-from syncline.fleet.addons import ADDON_LABEL, default_group, default_user, install_namespace
+from syncline.fleet.addons import default_group, default_user, install_namespace
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME
 from syncline.fleet.spoke.registration.certificates import USAGES, due_at
 from syncline.kube.certificates import CertificateError, Identity, certificate_request, identity_of, validity_of
 from syncline.kube.kinds.addonversions import CLIENT_SIGNER
+from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
 HUB_LABEL: Final = "syncline.dev/hub"
@@ -76,7 +77,7 @@ def _signed(addon: str, signer: str) -> str:
 
 
 def request(wanted: Wanted, key: Secret) -> Obj:
-    labels = {CLUSTER_NAME: wanted.cluster, ADDON_LABEL: wanted.addon}
+    labels = {CLUSTER_NAME: wanted.cluster, ADDON_NAME: wanted.addon}
     metadata = {"generateName": f"addon-{wanted.cluster}-{wanted.addon}-", "labels": labels}
     names = (f"{wanted.addon}.addon.open-cluster-management.io",)
     return certificate_request(

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from syncline.base.action import Action
 from syncline.base.secret import Secret
-from syncline.fleet.addons import ADDON_LABEL
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME
 from syncline.fleet.spoke.addons.credentials import (
     HUB_LABEL,
@@ -29,6 +28,7 @@ from syncline.fleet.spoke.registration.rotation import HALTED_S, POLL_S, REQUEST
 from syncline.kube import client
 from syncline.kube.certificates import CertificateError, client_key, is_of_key, issued_certificate, validity_of
 from syncline.kube.client import PatchType, Request, Response
+from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.objects import Obj, ResourceInfo, name_of, namespace_of, resource_version, uid_of
 
 SECRETS: Final = ResourceInfo("", "v1", "Secret", "secrets", namespaced=True)
@@ -101,7 +101,7 @@ class Keeping:
         return Progress(f"the certificate is due {due:%Y-%m-%d %H:%M} UTC", again_s=min(left, LOOK_S))
 
     def _ask(self, wanted: Wanted) -> Generator[Request, Response, Progress]:
-        labels = f"{CLUSTER_NAME}={wanted.cluster},{ADDON_LABEL}={wanted.addon}"
+        labels = f"{CLUSTER_NAME}={wanted.cluster},{ADDON_NAME}={wanted.addon}"
         found = yield client.list_(REQUESTS, label_selector=labels)
         if len(found.or_raise().get("items") or ()) >= MAX_REQUESTS or len(self._asked) >= MOST:
             return Progress(TOO_MANY, not_rotated(TOO_MANY), HALTED_S)

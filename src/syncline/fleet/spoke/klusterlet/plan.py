@@ -21,10 +21,10 @@ from syncline.fleet.spoke.klusterlet.model import (
     namespace_for,
     wanted_by,
 )
+from syncline.kube.kinds.manifestworks import APPLIED_FINALIZER
 from syncline.kube.objects import GVK, Obj, dig, finalizers, gvk_of, is_terminating, meta, name_of, uid_of
 
 FINALIZER: Final = "operator.open-cluster-management.io/klusterlet-cleanup"
-APPLIED_FINALIZER: Final = "cluster.open-cluster-management.io/applied-manifest-work-cleanup"
 SPACE_LABEL: Final = "operator.open-cluster-management.io/klusterlet"
 LOOK_S: Final = 60.0
 """Seconds after which the Secret of the agent is looked at again."""

@@ -13,9 +13,9 @@ from syncline.fleet.conditions import condition
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME
 from syncline.fleet.hub.registration.requests import CLUSTERS_GROUP, PREFIX, SIGNER
 from syncline.kube.certificates import Identity, Validity, certificate_request
+from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.objects import Obj, labels_of
 
-ADDON_NAME: Final = "open-cluster-management.io/addon-name"
 ROTATED: Final = "ClusterCertificateRotated"
 USAGES: Final = ("digital signature", "key encipherment", "client auth")
 MAX_REQUESTS: Final = 10

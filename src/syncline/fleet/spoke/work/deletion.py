@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from syncline.base.action import Action
 from syncline.control.plan import Delete
 from syncline.fleet.spoke.work.ownership import Ownership, has_other_works, owner_patch
-from syncline.kube.kinds.manifestworks import APPLIED_WORK
+from syncline.kube.kinds.manifestworks import APPLIED_FINALIZER, APPLIED_WORK
 from syncline.kube.objects import Obj, is_terminating, owner_references, uid_of
 
-FINALIZER = "cluster.open-cluster-management.io/applied-manifest-work-cleanup"
 Identity = tuple[str, str, str, str]
 
 
@@ -80,6 +79,6 @@ def applied_work(hub: str, agent: str, work: str) -> Obj:
     return {
         "apiVersion": f"{APPLIED_WORK.group}/{APPLIED_WORK.version}",
         "kind": APPLIED_WORK.kind,
-        "metadata": {"name": f"{hub}-{work}", "finalizers": [FINALIZER]},
+        "metadata": {"name": f"{hub}-{work}", "finalizers": [APPLIED_FINALIZER]},
         "spec": {"hubHash": hub, "agentID": agent, "manifestWorkName": work},
     }

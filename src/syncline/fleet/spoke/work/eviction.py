@@ -17,11 +17,11 @@ from syncline.base.clock import format_time, time_or_none
 from syncline.control.cache import Snapshot
 from syncline.control.plan import Delete, Patch, Plan, Requeue, Result, set_status
 from syncline.fleet.spoke.link import SPOKE, Link
-from syncline.fleet.spoke.work.deletion import FINALIZER, hub_hash, identity
+from syncline.fleet.spoke.work.deletion import hub_hash, identity
 from syncline.fleet.spoke.work.manifests.actions import Drop
 from syncline.fleet.spoke.work.observe import WORKS, WorkSettings, problem_of
 from syncline.fleet.spoke.work.ownership import reference_to
-from syncline.kube.kinds.manifestworks import APPLIED_WORK
+from syncline.kube.kinds.manifestworks import APPLIED_FINALIZER, APPLIED_WORK
 from syncline.kube.objects import Obj, ObjectRef, dig, finalizers, is_terminating, meta, name_of, resource_version
 
 FIRST_S: Final = 1.0
@@ -57,7 +57,7 @@ def plan_applied(observed: AppliedObserved, now: datetime) -> Plan:
     """Return what is done about it."""
     applied = observed.applied
     if is_terminating(applied):
-        return _finishing(applied) if FINALIZER in finalizers(applied) else Plan(why="it is going")
+        return _finishing(applied) if APPLIED_FINALIZER in finalizers(applied) else Plan(why="it is going")
     if observed.hub_problem:
         again = Requeue(MOST_S, observed.hub_problem, background=True)
         return Plan(outcome=again, why=f"nothing is concluded from absence: {observed.hub_problem}")
@@ -97,7 +97,7 @@ def settle_applied(
 ) -> tuple[AppliedObserved, Plan] | None:
     """Return what follows the deletions: the finalizer goes with the last object."""
     applied = observed.applied
-    if observed.pending or not is_terminating(applied) or FINALIZER not in finalizers(applied):
+    if observed.pending or not is_terminating(applied) or APPLIED_FINALIZER not in finalizers(applied):
         return None
     dropped = {identity(one.action.resource): one for one in results if isinstance(one.action, Drop)}
     resources: list[Obj] = dig(applied, "status", "appliedResources") or []
@@ -108,7 +108,7 @@ def settle_applied(
         wait = min(max((now - since).total_seconds() / 4, FIRST_S), MOST_S)
         plan = _status(applied, {**(applied.get("status") or {}), "appliedResources": left}, "objects are left")
         return observed, replace(plan, outcome=Requeue(wait, f"{len(left)} objects are being deleted"))
-    kept = [one for one in finalizers(applied) if one != FINALIZER]
+    kept = [one for one in finalizers(applied) if one != APPLIED_FINALIZER]
     body = {"metadata": {"finalizers": kept, "resourceVersion": resource_version(applied)}}
     release: Action = Patch(APPLIED_WORK, "", name_of(applied), body, "all its objects are gone", cluster=SPOKE)
     return observed, Plan(((release,),), why="all its objects are gone")

@@ -29,7 +29,7 @@ from syncline.fleet.spoke.work.manifests.memory import Remembered
 from syncline.fleet.spoke.work.observe import Manifest, WorkObserved
 from syncline.fleet.spoke.work.ordering import in_order
 from syncline.fleet.spoke.work.ownership import Ownership, reference_to
-from syncline.fleet.spoke.work.removal import FINALIZER, plan_removal, settle_removal
+from syncline.fleet.spoke.work.removal import plan_removal, settle_removal
 from syncline.fleet.spoke.work.status import (
     entries_of,
     inventory_of,
@@ -37,7 +37,7 @@ from syncline.fleet.spoke.work.status import (
     work_status,
 )
 from syncline.kube.errors import BadRequest, Forbidden, Invalid
-from syncline.kube.kinds.manifestworks import APPLIED_WORK
+from syncline.kube.kinds.manifestworks import APPLIED_WORK, WORK_FINALIZER
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
@@ -65,8 +65,10 @@ def plan_work(observed: WorkObserved, now: datetime) -> Plan:
     work = observed.work
     if is_terminating(work):
         return plan_removal(observed, now)
-    if FINALIZER not in finalizers(work):
-        body = {"metadata": {"finalizers": [*finalizers(work), FINALIZER], "resourceVersion": resource_version(work)}}
+    if WORK_FINALIZER not in finalizers(work):
+        body = {
+            "metadata": {"finalizers": [*finalizers(work), WORK_FINALIZER], "resourceVersion": resource_version(work)}
+        }
         why = "hold the work, so that what it brings is removed with it"
         return Plan(((Patch(gvk_of(work), namespace_of(work), name_of(work), body, why),),), why=why)
     if observed.problem:
@@ -97,7 +99,7 @@ def settle_work(
     result is a failure."""
     if is_terminating(observed.work):
         return settle_removal(observed, results)
-    if observed.after is not None or observed.problem or FINALIZER not in finalizers(observed.work):
+    if observed.after is not None or observed.problem or WORK_FINALIZER not in finalizers(observed.work):
         return None
     observed = _with_inventory(observed, results)
     begun = any(isinstance(one.action, Create | Patch) for one in results)

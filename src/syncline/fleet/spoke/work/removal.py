@@ -19,7 +19,7 @@ from syncline.fleet.conditions import condition, with_condition
 from syncline.fleet.spoke.link import SPOKE
 from syncline.fleet.spoke.work.manifests.actions import Drop
 from syncline.fleet.spoke.work.ownership import owned_by_work, reference_to
-from syncline.kube.kinds.manifestworks import APPLIED_WORK
+from syncline.kube.kinds.manifestworks import APPLIED_WORK, WORK_FINALIZER
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
@@ -36,8 +36,6 @@ from syncline.kube.objects import (
 if TYPE_CHECKING:
     from syncline.fleet.spoke.work.observe import WorkObserved
 
-FINALIZER: Final = "cluster.open-cluster-management.io/manifest-work-cleanup"
-"""Finalizer of a ManifestWork, held by the agent."""
 LOOK_AGAIN_S: Final = 30.0
 """How long a work waits for its objects to go, if nothing announces that they went."""
 
@@ -45,7 +43,7 @@ LOOK_AGAIN_S: Final = 30.0
 def plan_removal(observed: WorkObserved, now: datetime) -> Plan:
     """Return how a terminating work goes on."""
     work, applied = observed.work, observed.applied
-    if FINALIZER not in finalizers(work):
+    if WORK_FINALIZER not in finalizers(work):
         return Plan(why="nothing of the work is left here")
     if observed.problem:
         return Plan(outcome=Requeue(LOOK_AGAIN_S, observed.problem, background=True), why=observed.problem)
@@ -85,6 +83,6 @@ def settle_removal(observed: WorkObserved, results: tuple[Result, ...]) -> tuple
     if not gone:
         return None
     work, why = observed.work, "nothing of the work is left here"
-    left = [one for one in finalizers(work) if one != FINALIZER]
+    left = [one for one in finalizers(work) if one != WORK_FINALIZER]
     body = {"metadata": {"finalizers": left, "resourceVersion": resource_version(work)}}
     return observed, Plan(((Patch(gvk_of(work), namespace_of(work), name_of(work), body, why),),), why=why)

@@ -14,9 +14,10 @@ from syncline.apply.diff.jq import Answers
 from syncline.base.action import Action
 from syncline.control.plan import Apply, Create, Delete, Replace
 from syncline.fleet.conditions import condition
-from syncline.fleet.spoke.work.manifests.ignoring import HASH, IgnoreFieldError, content_hash, without_ignored
+from syncline.fleet.spoke.work.manifests.ignoring import IgnoreFieldError, content_hash, without_ignored
 from syncline.fleet.spoke.work.manifests.typed import contains, defaulted, kind_of, same, same_content, updated
 from syncline.fleet.spoke.work.ownership import Ownership, owner_patch
+from syncline.kube.kinds.manifestworks import SPEC_HASH
 from syncline.kube.objects import (
     Obj,
     annotations_of,
@@ -197,7 +198,7 @@ def _server_side(
     if fields:
         reduced = without_ignored(sent, fields, answers)
         digest = content_hash(reduced)
-        if live is not None and annotations_of(live).get(HASH) == digest:
+        if live is not None and annotations_of(live).get(SPEC_HASH) == digest:
             return _owning(live, ownership, "the hub's content is the one applied last")
         sent = _annotated(sent if live is None else reduced, digest)
     elif live is not None and depth is not Depth.FULL and contains(live, _said(sent)):
@@ -214,7 +215,7 @@ def _said(manifest: Obj) -> Obj:
 
 
 def _annotated(obj: Obj, digest: str) -> Obj:
-    return _with_meta(obj, annotations={**annotations_of(obj), HASH: digest})
+    return _with_meta(obj, annotations={**annotations_of(obj), SPEC_HASH: digest})
 
 
 def _without_empty_times(value: Any) -> Any:

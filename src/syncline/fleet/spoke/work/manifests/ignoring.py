@@ -17,8 +17,6 @@ from syncline.apply.diff.jq import Addressed, Answers, JqQuestion, without
 from syncline.kube.objects import Obj, copied
 from syncline.kube.text.jsonpath import JsonPathError, compile_template
 
-HASH: Final = "open-cluster-management.io/config-spec-hash"
-"""Annotation with the hash of what was applied."""
 _ENCODE: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
