@@ -279,6 +279,11 @@ def test_b66_an_executor_without_a_right_is_tried_again_every_minute(place: Plac
     assert place.condition("b66", "Applied", 0) == ("True", "AppliedManifestComplete")
 
 
+def test_a_refused_manifest_is_tried_again_although_its_kind_was_read_in_between() -> None:
+    """The first work of an agent: its kind is polled until it is watched."""
+    test_b66_an_executor_without_a_right_is_tried_again_every_minute(Place(Fleet("c1")))
+
+
 def test_an_executor_cannot_grant_rights_that_it_lacks(place: Place) -> None:
     allow(place, "grantor", {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": VERBS})
     rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}

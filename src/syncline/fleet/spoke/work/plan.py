@@ -138,6 +138,12 @@ def _with_inventory(observed: WorkObserved, results: tuple[Result, ...]) -> Work
 
 def _with_results(observed: WorkObserved, results: tuple[Result, ...]) -> WorkObserved:
     looked = {one.action.ordinal: one.value for one in results if isinstance(one.action, Look) and one.ok}
+    # What an executor may not apply is read on, but nothing of it is reported to the hub.
+    refused = {one.ordinal for one in observed.manifests if one.ref in observed.remembered.refused}
+    looked = {
+        ordinal: one if one.tried or ordinal not in refused else replace(one, refused=True)
+        for ordinal, one in looked.items()
+    }
     dropped = {identity(one.action.resource): one.value for one in results if isinstance(one.action, Drop) and one.ok}
     return replace(observed, looked=looked, dropped=dropped, unanswered=not all(one.ok for one in results))
 
@@ -278,14 +284,15 @@ def _remembered(observed: WorkObserved, now: datetime, waiting: bool) -> Remembe
         before,
         generation=generation(observed.work),
         known={ref: one for ref, one in known.items() if ref in refs},
-        refused=_marked(before.refused, {one.ref: looked.refused for one, looked in pairs}),
-        contested=_marked(before.contested, {one.ref: looked.contested for one, looked in pairs}),
+        # A look that only read says nothing of what a write was refused.
+        refused=_marked(before.refused, {one.ref: looked.refused for one, looked in pairs if looked.tried}),
+        contested=_marked(before.contested, {one.ref: looked.contested for one, looked in pairs if looked.tried}),
         added=_marked(before.added, {one.ref: looked.added for one, looked in pairs if looked.tried}),
         drifted=_marked(before.drifted, {one.ref: _is_drifted(observed, one) for one, _ in pairs}),
         failures=failures,
         retry=now + timedelta(seconds=_retry_s(failures, settings.resync_s)) if failed else before.retry,
     )
-    if any(one.refused for _, one in pairs):
+    if any(one.refused and one.tried for _, one in pairs):
         made = replace(made, refused_until=now + timedelta(seconds=RETRY_S))
     if before.resync is None or before.resync <= now:
         made = replace(made, resync=now + timedelta(seconds=settings.resync_s * (1 + observed.draw / 2)))
