@@ -258,7 +258,7 @@ class Bench:
         return file
 
     def _approve(self) -> None:
-        """Open both gates for whoever asks, as an administrator would."""
+        """Open both gates for each cluster that asks, as an administrator would."""
         link, accepted = Blocking(self.server), set[str]()
         while len(accepted) < self.count and self.agents is not None and self.agents.poll() is None:
             for one in link.send("GET", REQUESTS)["items"]:

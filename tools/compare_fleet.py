@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A hub and a cluster in four combinations of Open Cluster Management's own programs and ours, told the same stories.
+"""A hub and a cluster in four combinations of Open Cluster Management's own programs and ours, with the same stories.
 
     python -m tools.compare_fleet --programs DIR [--combination ours/theirs] [--only STORY] [--show] [--keep FOLDER]
 
 DIR holds ``registration``, ``work``, ``placement`` and ``addon`` of upstream, built; nothing is fetched or built here.
 ``--combination`` names hub and agent; without it all four run, one after the other. Each has an embedded API of ours
-for the hub, another for the cluster, and nothing else. The stories are ``fleet/stories.yaml``, and two that are told in
-``fleet/telling.py``: a cluster joins; it falls silent, comes back, is denied and deleted. After each step all objects
+for the hub, another for the cluster, and nothing else. The stories are ``fleet/stories.yaml``, and two in
+``fleet/playing.py``: a cluster joins; it falls silent, comes back, is denied and deleted. After each step all objects
 concerned are read, without times, ids, zeros and drawn names; the others are compared with the outcome of upstream's
 hub with upstream's agent. ``--recorded FILE`` keeps outcomes, so that one combination can run again.
 """
@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tools.fleet.playing import joining, leaving, play
 from tools.fleet.sides import OURS, THEIRS, Obj, Unmet, world_of
-from tools.fleet.telling import joining, leaving, tell
 
 COMBINATIONS = {f"{hub}/{agent}": (hub, agent) for hub in (THEIRS, OURS) for agent in (THEIRS, OURS)}
 KNOWN = Path(__file__).with_name("fleet") / "known.yaml"
@@ -36,24 +36,24 @@ MEASURE = f"{THEIRS}/{THEIRS}"
 def run(combination: str, programs: Path, folder: Path, only: frozenset[str]) -> Obj:
     """What was seen, by story and step; a story that ended too early says why."""
     hub, agent = COMBINATIONS[combination]
-    told: Obj = {}
+    found: Obj = {}
     begun = time.perf_counter()
     with world_of(hub, agent, programs, folder) as world:
         for name, story in (("joining", joining), ("", None), ("leaving", leaving)):
             if story is None:
-                told |= tell(world, only)
+                found |= play(world, only)
             elif not only or name in only or name == "joining":
                 try:
-                    told[name] = story(world)
+                    found[name] = story(world)
                 except Unmet as unmet:
-                    told[name] = {"unmet": str(unmet)}
+                    found[name] = {"unmet": str(unmet)}
                     if name == "joining":
                         break
             print(f"{combination:<14} {name or 'stories':<10} {time.perf_counter() - begun:6.1f} s", flush=True)
         spent = {end: (each.cpu_s(), each.resident_mib()) for end, each in world.running.items()}
     for end, (cpu_s, mib) in spent.items():
         print(f"{combination:<14} {end:<10} {cpu_s:6.1f} s of CPU, {mib:.0f} MiB", flush=True)
-    return told
+    return found
 
 
 def lines_of(value: Any, place: str = "") -> list[str]:
@@ -94,31 +94,31 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print each difference")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep logs here")
     chosen = parser.parse_args()
-    told = json.loads(chosen.recorded.read_text()) if chosen.recorded and chosen.recorded.exists() else {}
+    found = json.loads(chosen.recorded.read_text()) if chosen.recorded and chosen.recorded.exists() else {}
     with tempfile.TemporaryDirectory(prefix="fleet-") as temporary:
         for combination in chosen.combination or COMBINATIONS:
             place = (chosen.keep or Path(temporary)) / combination.replace("/", "-")
             shutil.rmtree(place, ignore_errors=True)
             seen = run(combination, chosen.programs, place, frozenset(chosen.only))
-            told[combination] = (told.get(combination, {}) | seen) if chosen.only else seen
+            found[combination] = (found.get(combination, {}) | seen) if chosen.only else seen
             if chosen.recorded:
-                chosen.recorded.write_text(json.dumps(told, indent=1, sort_keys=True))
-    return _table(told, chosen)
+                chosen.recorded.write_text(json.dumps(found, indent=1, sort_keys=True))
+    return _table(found, chosen)
 
 
-def _table(told: Obj, chosen: argparse.Namespace) -> int:
-    if MEASURE not in told:
+def _table(found: Obj, chosen: argparse.Namespace) -> int:
+    if MEASURE not in found:
         print(f"no outcome of {MEASURE} to compare with; run it, with --recorded FILE to keep it")
         return 2
-    others = [each for each in COMBINATIONS if each in told and each != MEASURE]
+    others = [each for each in COMBINATIONS if each in found and each != MEASURE]
     print(f"{'':<24}" + "".join(f"{each:>14}" for each in others))
     differ, shown = 0, {}
-    for story, expected in told[MEASURE].items():
+    for story, expected in found[MEASURE].items():
         if chosen.only and story not in chosen.only:
             continue
         cells = []
         for each in others:
-            lines = differences(expected, told[each].get(story))
+            lines = differences(expected, found[each].get(story))
             known = meant(story, lines)
             differ += len(known) < len(lines)
             cells.append(f"{_verdict(len(lines) - len(known), len(known)):>14}")

@@ -232,7 +232,7 @@ STORIES = {"roll-out": rolled, "lost and returned": lost, "leave": left}
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_whoever_dies_after_whichever_write_the_fleet_ends_the_same(name: str, figure: Figure) -> None:
+def test_each_process_may_die_after_each_write_and_the_fleet_ends_the_same(name: str, figure: Figure) -> None:
     calm = Run()
     STORIES[name](calm)
     expected, schedules = calm.facts(), 0

@@ -82,7 +82,7 @@ def planned(live: Obj, now_runs: AgentState | None = None, **more: Any) -> Plan:
     return plan_klusterlet(Observed(live, **{**fields, **more}), NOW)
 
 
-def told(plan: Plan, kind: str) -> tuple[str, str, str]:
+def reported(plan: Plan, kind: str) -> tuple[str, str, str]:
     (status,) = plan.status
     assert isinstance(status, SetStatus)
     found = find_condition(status.new["conditions"], kind)
@@ -116,7 +116,7 @@ def test_an_agent_stays_while_its_klusterlet_asks_for_the_same() -> None:
 def test_an_agent_outlives_its_bootstrap_secret() -> None:
     plan = planned(klusterlet(), state(Connection.WORKING), bootstrap=None, problem="gone")
     assert not any(isinstance(one, RunAgent | EndAgent) for one in plan.actions)
-    assert told(plan, "HubConnectionDegraded")[:2] == ("False", "HubConnectionFunctional")
+    assert reported(plan, "HubConnectionDegraded")[:2] == ("False", "HubConnectionFunctional")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_the_connection_to_the_hub_is_told_in_the_words_of_upstream(
     runs: AgentState | None, problem: str, status: str, reason: str, says: str
 ) -> None:
     plan = planned(klusterlet(), runs, problem=problem, bootstrap=None if problem else BOOTSTRAP)
-    found = told(plan, "HubConnectionDegraded")
+    found = reported(plan, "HubConnectionDegraded")
     assert found[:2] == (status, reason)
     assert says in found[2]
 
@@ -185,10 +185,10 @@ def test_what_clusteradm_waits_for_is_there_once_the_agent_runs(
     runs: AgentState | None, available: str, registration: str, work: str
 ) -> None:
     plan = planned(klusterlet(), runs)
-    assert told(plan, "Available")[0] == available
-    assert told(plan, "RegistrationDesiredDegraded")[0] == registration
-    assert told(plan, "WorkDesiredDegraded")[0] == work
-    assert told(plan, "Applied")[:2] == ("True", "KlusterletApplied")
+    assert reported(plan, "Available")[0] == available
+    assert reported(plan, "RegistrationDesiredDegraded")[0] == registration
+    assert reported(plan, "WorkDesiredDegraded")[0] == work
+    assert reported(plan, "Applied")[:2] == ("True", "KlusterletApplied")
 
 
 @pytest.mark.parametrize(
@@ -205,14 +205,14 @@ def test_what_clusteradm_waits_for_is_there_once_the_agent_runs(
 def test_a_klusterlet_that_asks_for_what_we_lack_is_told_so_and_gets_nothing(spec: Obj, says: str) -> None:
     plan = planned(klusterlet(**spec))
     assert plan.steps == ()
-    status, reason, message = told(plan, "Applied")
+    status, reason, message = reported(plan, "Applied")
     assert (status, reason) == ("False", "KlusterletApplyFailed")
     assert says in message
 
 
 def test_unknown_feature_gates_are_named() -> None:
     gates = [{"feature": "ClusterClaim", "mode": "Enable"}, {"feature": "Nonsense", "mode": "Enable"}]
-    found = told(planned(klusterlet(registrationConfiguration={"featureGates": gates})), "ValidFeatureGates")
+    found = reported(planned(klusterlet(registrationConfiguration={"featureGates": gates})), "ValidFeatureGates")
     assert found[:2] == ("False", "InvalidFeatureGatesExisting")
     assert "Registration: [Nonsense]" in found[2]
 

@@ -70,7 +70,7 @@ def test_the_account_carries_what_works_usually_contain(place: Place) -> None:
 
 def test_an_executor_is_judged_with_these_rights(place: Place) -> None:
     reader = role("granted", apiGroups=[""], resources=["secrets"], verbs=["get"])
-    place.work("judged", reader, executor=executor("nobody"))
+    place.work("judged", reader, executor=executor("stranger"))
     message = dig(place.get("judged"), "status", "resourceStatus", "manifests", 0, "conditions", 0, "message")
     assert message.startswith("Failed to apply manifest: not allowed to apply the resource")
 

@@ -35,7 +35,7 @@ from syncline.argo.clusters import is_cluster_secret
 from syncline.argo.parameters import PARAMETERS_MAP, enables_namespace
 from syncline.argo.settings import CONFIG_MAP
 from syncline.control.cache import OfKind, Snapshot
-from syncline.control.controller import Controller, Watch, owner_of_kind
+from syncline.control.controller import Controller, Watch, comes_or_goes, owner_of_kind
 from syncline.control.plan import Plan, Result, Retry
 from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
@@ -83,7 +83,7 @@ class ApplicationSets:
                 Watch(APPLICATION.group_kind, _strict_owners, when=_evidence_differs),
                 Watch(SECRETS, self._of_secret),
                 Watch(CONFIG_MAPS, self._of_config_map),
-                Watch(APP_PROJECT.group_kind, _of_project, when=_comes_or_goes),
+                Watch(APP_PROJECT.group_kind, _of_project, when=comes_or_goes),
             ),
             indices={OWNED_INDEX: OfKind(APPLICATION.group_kind, owned_by)},
             beside=self._beside,
@@ -212,10 +212,6 @@ def _evidence_differs(old: Obj | None, new: Obj | None) -> bool:
         return False
     paths = (("status", "reconciledAt"), ("status", "operationState", "finishedAt"), ("operation",))
     return any(dig(old, *path) != dig(new, *path) for path in paths)
-
-
-def _comes_or_goes(old: Obj | None, new: Obj | None) -> bool:
-    return old is None or new is None
 
 
 def _of_project(_project: Obj, cache: Snapshot) -> Iterable[ObjectRef]:

@@ -31,7 +31,19 @@ from syncline.appset.writing.events import deleted, orphaned, warned, written
 from syncline.argo.application import RESOURCES_FINALIZER
 from syncline.base.action import Action
 from syncline.base.clock import format_time
-from syncline.control.plan import Create, Delete, Done, Outcome, Patch, Plan, Requeue, Result, Retry, set_status
+from syncline.control.plan import (
+    Create,
+    Delete,
+    Done,
+    Outcome,
+    Patch,
+    Plan,
+    Requeue,
+    Result,
+    Retry,
+    awaiting_lists,
+    set_status,
+)
 from syncline.kube.errors import AlreadyExists, Conflict, NotFound
 from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -53,8 +65,6 @@ WAIT_S: Final = 30.0
 """Seconds between reconciles while an answer is awaited; the end of the read wakes the set."""
 SHARED_LOOK: Final = 0.25
 """Part of a polling interval for which all sets share one read of a Git host."""
-UNLISTED_S: Final = 1.0
-"""Seconds until a set is looked at again at the start of the process, when not everything was listed yet."""
 LOOK_AGAIN_S: Final = 1.0
 """Seconds until an Application is asked for its health after a sync has ended (strict evidence)."""
 GUARD_REASON: Final = "DeleteApplicationError"
@@ -105,8 +115,7 @@ def plan_set(observed: SetObserved, now: datetime, means: Means) -> SetPlan:
 def _plan(observed: SetObserved, now: datetime, means: Means, asked: frozenset[Question]) -> SetPlan:
     appset = observed.obj
     if observed.unlisted:
-        why = f"waiting for the first list of {', '.join(observed.unlisted)}"
-        return SetPlan((), Requeue(UNLISTED_S, why), why)
+        return SetPlan(*awaiting_lists(observed.unlisted))
     broken = (*observed.settings.problems, *observed.unread)
     if broken:
         return _failed(observed, "ErrorOccurred", "; ".join(broken), now, generated=False)

@@ -57,6 +57,8 @@ def _metadata_part(name: str) -> Callable[[Obj], Any]:
     return lambda obj: meta(obj).get(name)
 
 
+comes_or_goes = differ()
+"""True for additions and deletions alone."""
 spec_differs = differ(*map(_metadata_part, ("generation", "uid", "deletionTimestamp", "labels", "ownerReferences")))
 """True unless only status or annotations changed; for kinds that count generations."""
 

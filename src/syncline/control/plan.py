@@ -5,6 +5,7 @@ Planners return it; the executor performs it; dry runs, timelines and journals p
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -260,6 +261,17 @@ class Result:
     ok: bool
     value: Any = None
     error: Exception | None = None
+
+
+UNLISTED_S = 1.0
+"""Seconds until a key is looked at again at the start of the process, when not everything was listed yet."""
+
+
+def awaiting_lists(kinds: Iterable[str]) -> tuple[tuple[()], Requeue, str]:
+    """Return steps, outcome and reason of a plan that needs the first list of ``kinds``: nothing follows from objects
+    that are missing before it."""
+    why = f"waiting for the first list of {', '.join(kinds)}"
+    return (), Requeue(UNLISTED_S, why), why
 
 
 def set_status(obj: Obj, status: Obj, reason: str, *, subresource: str = "status") -> tuple[SetStatus, ...]:

@@ -205,8 +205,11 @@ def policies() -> tuple[Obj, ...]:
             _JOINS,
             created,
             (
-                (labelled, f"'who joins names its cluster in the label {CLUSTER_NAME}'"),
-                (f"{signer} == '{SIGNER}'", f"'who joins may not request certificates of signer ' + {signer}"),
+                (labelled, f"'a request of an agent that joins names its cluster in the label {CLUSTER_NAME}'"),
+                (
+                    f"{signer} == '{SIGNER}'",
+                    f"'an agent that joins may not request certificates of signer ' + {signer}",
+                ),
             ),
         ),
     )

@@ -327,10 +327,10 @@ class Agent:
         """Say what changes, use a changed file, and return when the loop must end."""
         cache, name = driver.loop.cache, self.joining.cluster
         ref = ObjectRef(*MANAGED_CLUSTER.group_kind, "", name)
-        stamp, said = _stamp(self.place.hub_file), ""
+        stamp, said = stamp_of(self.place.hub_file), ""
         while True:
             await asyncio.sleep(LOOK_S)
-            if (now_is := _stamp(self.place.hub_file)) != stamp:
+            if (now_is := stamp_of(self.place.hub_file)) != stamp:
                 stamp = now_is
                 await self._tell_change()
                 with contextlib.suppress(PlaceError):
@@ -372,7 +372,8 @@ def accept_command(cluster: str) -> str:
     return f"`syncline cluster accept {cluster}`"
 
 
-def _stamp(file: Path) -> tuple[int, int]:
+def stamp_of(file: Path) -> tuple[int, int]:
+    """Return what changes with each version of a file; zeros if there is none."""
     try:
         found = file.stat()
     except OSError:

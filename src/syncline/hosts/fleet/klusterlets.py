@@ -32,7 +32,7 @@ from syncline.fleet.spoke.klusterlet.model import (
 )
 from syncline.fleet.spoke.registration.controller import RegistrationSettings
 from syncline.fleet.spoke.registration.invitation import Invitation, server_problem
-from syncline.hosts.fleet.agent import LOOK_S, Agent, Standing
+from syncline.hosts.fleet.agent import LOOK_S, Agent, Standing, stamp_of
 from syncline.hosts.fleet.joining import JoinError
 from syncline.hosts.fleet.places import Joining, Place, PlaceError
 from syncline.hosts.fleet.secrets import SECRETS, beside_its_files
@@ -234,7 +234,7 @@ class KlusterletAgents:
         seen: tuple[object, ...] = ()
         while True:
             standing = run.agent.standing if run.agent is not None else None
-            now = (_stamp(run.place.hub_file), standing)
+            now = (stamp_of(run.place.hub_file), standing)
             if now != seen:
                 if seen and now[0] != seen[0]:
                     run.kept = False
@@ -320,11 +320,3 @@ def _text(stored: Obj | None, key: str) -> str:
         return base64.b64decode(str(dig(stored, "data", key) or ""), validate=True).decode()
     except (binascii.Error, ValueError):
         return ""
-
-
-def _stamp(file: Path) -> tuple[int, int]:
-    try:
-        found = file.stat()
-    except OSError:
-        return (0, 0)
-    return found.st_mtime_ns, found.st_ino

@@ -31,6 +31,7 @@ from syncline.fleet.hub.addons.requests import Authority, Requested, addon_of, p
 from syncline.fleet.hub.addons.templates.agent import authorities, template_agent, uses_template
 from syncline.fleet.hub.addons.templates.values import IMAGE_REGISTRIES
 from syncline.fleet.hub.registration.approving import REQUESTS
+from syncline.fleet.hub.registration.leases import AVAILABLE
 from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.objects import (
     GroupKind,
@@ -121,7 +122,7 @@ def agent_controller(
     def health(cluster: Obj) -> object:
         """What of a cluster changes its add-ons: its mirrors of images, and whether it answers."""
         conditions = dig(cluster, "status", "conditions") or ()
-        said = [one.get("status") for one in conditions if one.get("type") == "ManagedClusterConditionAvailable"]
+        said = [one.get("status") for one in conditions if one.get("type") == AVAILABLE]
         return said, annotations_of(cluster).get(IMAGE_REGISTRIES), dig(cluster, "metadata", "deletionTimestamp")
 
     return Controller(

@@ -167,7 +167,7 @@ def cluster_addon_controller() -> Controller[Observed]:
             Watch(DECISIONS, _of_decision, differ(labels_of, *_of_status("decisions"))),
             Watch(DEPLOYMENT_CONFIGS, _of_config, differ(_spec)),
             Watch(TEMPLATES, _of_config, differ(_spec)),
-            Watch(BUDGETS, _every, differ(_spec, *_of_status("places", "currentUnavailable", "conditions"))),
+            Watch(BUDGETS, _every, differ(_spec, *_of_status("places", "unavailable", "conditions"))),
         ),
         reads=(CLUSTERS,),
         indices={

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from syncline.base.action import Action
-from syncline.control.plan import Create, Delete, Done, Patch, Plan, Requeue, set_status
+from syncline.control.plan import Create, Delete, Done, Patch, Plan, awaiting_lists, set_status
 from syncline.fleet.addons import (
     CONFIGURED,
     HOOK_COMPLETED,
@@ -47,8 +47,6 @@ from syncline.kube.objects import (
     uid_of,
 )
 
-UNLISTED_S: Final = 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Observed:
@@ -75,7 +73,7 @@ def plan_agent(make: Make) -> Callable[[Observed, datetime], Plan]:
     def plan(observed: Observed, now: datetime) -> Plan:
         addon, cluster = observed.addon, observed.cluster
         if not observed.listed:
-            return Plan((), Requeue(UNLISTED_S, "lists"), "waiting for the first lists")
+            return Plan(*awaiting_lists(("add-ons, clusters, configs and works",)))
         if cluster is None or not owned_by_parent(addon):
             return Plan(why="the add-on has no cluster or no owner yet")
         if PRE_DELETE not in finalizers(addon) and (is_terminating(addon) or is_terminating(cluster)):

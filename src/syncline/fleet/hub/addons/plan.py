@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from syncline.base.action import Action
-from syncline.control.plan import Done, Outcome, Patch, Plan, Requeue, Stalled, set_status
+from syncline.control.plan import Done, Outcome, Patch, Plan, Requeue, Stalled, awaiting_lists, set_status
 from syncline.fleet.addons import desired_of, managed_by_hub
 from syncline.fleet.hub.addons.configuration import Chosen, configure, unsettled
 from syncline.fleet.hub.addons.installing import installs, unknown
@@ -21,8 +21,6 @@ from syncline.kube.objects import Obj, dig, is_terminating, name_of, namespace_o
 
 UNKNOWN_S: Final = 10.0
 """Seconds until a key is looked at again while the budgets cannot be read."""
-UNLISTED_S: Final = 1.0
-"""Seconds until a key is looked at again at the start of the process, when not everything was listed yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +50,7 @@ def plan_cluster_addon(observed: Observed, now: datetime) -> Plan:
     """Plan one reconcile. An add-on that a manager of its own installs only gets its default configs in the status."""
     obj = observed.cluster_addon
     if observed.unlisted:
-        why = f"waiting for the first list of {', '.join(observed.unlisted)}"
-        return Plan((), Requeue(UNLISTED_S, why), why)
+        return Plan(*awaiting_lists(observed.unlisted))
     if is_terminating(obj):
         return Plan(why="the add-on is being deleted, and its add-ons on clusters with it")
     references = default_references(obj, observed.hashes)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch, differ
+from syncline.control.controller import Controller, Watch, comes_or_goes, differ
 from syncline.control.plan import Done, Plan, Requeue, Retry, set_status
 from syncline.fleet.hub.budgets.model import Budget, Fleet, Holder, Member
 from syncline.fleet.hub.budgets.observe import BUDGETS, CLUSTERS, observe_fleet
@@ -73,7 +73,7 @@ def budget_controller(holders: tuple[GroupKind, ...] = HOLDERS) -> Controller[Ob
         predicate=differ(generation, lambda one: dig(one, "status", "places")),
         watches=(
             Watch(CLUSTERS, _of_cluster, differ(Member.of)),
-            *(Watch(kind, _held_by, lambda old, new: old is None or new is None) for kind in holders),
+            *(Watch(kind, _held_by, comes_or_goes) for kind in holders),
         ),
         observe=observe,
         plan=plan_budget,

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from syncline.base.clock import time_or_none
 from syncline.fleet.conditions import find_condition
+from syncline.fleet.hub.registration.leases import AVAILABLE
 from syncline.kube.kinds.syncline import MAX_PLACES
 from syncline.kube.objects import Obj, ObjectRef, dig, is_terminating, labels_of, name_of, ref_of, uid_of
 from syncline.kube.selectors import Selector, SelectorError, label_selector_from
 
-AVAILABLE: Final = "ManagedClusterConditionAvailable"
 YOUNG: Final = timedelta(minutes=1)
 """Age up to which a place is not given back for anything that is not seen: the replica that reserved it may have seen
 its holder, the labels of its cluster or the work written with it before another's cache shows them."""

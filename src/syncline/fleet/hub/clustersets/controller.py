@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch, differ, spec_differs
+from syncline.control.controller import Controller, Watch, comes_or_goes, differ, spec_differs
 from syncline.control.plan import Create, Done, Patch, Plan, Stalled, set_status
 from syncline.fleet.hub.clustersets.defaults import SELECTORS, kept
 from syncline.fleet.hub.clustersets.status import binding_status_of, set_status_of
@@ -105,7 +105,7 @@ def binding_controller() -> Controller[BindingObserved]:
         name="cluster-set-binding",
         kind=BINDINGS,
         predicate=spec_differs,
-        watches=(Watch(SETS, keys, lambda old, new: old is None or new is None),),
+        watches=(Watch(SETS, keys, comes_or_goes),),
         observe=observe,
         plan=plan_binding,
     )

@@ -12,7 +12,20 @@ from datetime import datetime
 from typing import Any, Final
 
 from syncline.base.action import Action
-from syncline.control.plan import Create, Delete, Done, Emit, Outcome, Patch, Plan, Requeue, Retry, SetStatus, Stalled
+from syncline.control.plan import (
+    Create,
+    Delete,
+    Done,
+    Emit,
+    Outcome,
+    Patch,
+    Plan,
+    Requeue,
+    Retry,
+    SetStatus,
+    Stalled,
+    awaiting_lists,
+)
 from syncline.control.plan import set_status as written_status
 from syncline.fleet.hub.placement.grouping import Pages, grouped, pages
 from syncline.fleet.hub.placement.memory import Memory
@@ -38,8 +51,6 @@ COMPONENT: Final = "placementController"
 """Who reports the Events, as upstream."""
 MAX_SCORES_TEXT: Final = 1000
 """The most characters of scores in an Event."""
-UNLISTED_S: Final = 1.0
-"""Seconds until a Placement is looked at again at the start of the process, when not everything was listed yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +79,7 @@ def plan_placement(observed: Observed, now: datetime, memory: Memory | None = No
     if annotations_of(placement).get(DISABLED) == "true":
         return PlacementPlan(why=f"the annotation {DISABLED} freezes the decisions")
     if observed.unlisted:
-        why = f"waiting for the first list of {', '.join(observed.unlisted)}"
-        return PlacementPlan((), Requeue(UNLISTED_S, why), why)
+        return PlacementPlan(*awaiting_lists(observed.unlisted))
     if observed.unread:
         why = "; ".join(observed.unread)
         return PlacementPlan((), Retry(why), why)

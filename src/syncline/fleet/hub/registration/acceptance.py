@@ -11,11 +11,22 @@ from datetime import datetime
 from typing import Final
 
 from syncline.base.action import Action
-from syncline.control.plan import Create, Delete, Done, Emit, Patch, Plan, Requeue, Result, Retry, SetStatus
+from syncline.control.plan import (
+    Create,
+    Delete,
+    Done,
+    Emit,
+    Patch,
+    Plan,
+    Requeue,
+    Result,
+    Retry,
+    SetStatus,
+    awaiting_lists,
+)
 from syncline.control.plan import set_status as written_status
 from syncline.fleet.conditions import condition, is_true, with_condition
 from syncline.fleet.hub.registration.cleanup import NOTHING_LEFT, next_to_go, remaining
-from syncline.fleet.hub.registration.health import UNLISTED_S
 from syncline.fleet.hub.registration.leases import ACCEPTED
 from syncline.fleet.hub.registration.rights import common_roles, namespace, namespaced_rights, own_rights
 from syncline.kube.errors import AlreadyExists, Conflict, Unanswered
@@ -72,8 +83,7 @@ def plan_cluster(observed: Observed, now: datetime) -> Plan:
     """Plan one reconcile of a ManagedCluster."""
     cluster = observed.cluster
     if observed.unlisted:
-        why = f"waiting for the first list of {', '.join(observed.unlisted)}"
-        return Plan((), Requeue(UNLISTED_S, why), why)
+        return Plan(*awaiting_lists(observed.unlisted))
     if cluster is None:
         return _absence(observed)
     if is_terminating(cluster):

@@ -18,7 +18,7 @@ from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Emit, Patch, Plan, Result
 from syncline.fleet.conditions import find_condition, is_true
-from syncline.fleet.hub.registration.leases import ACCEPTED, CLUSTER_NAME
+from syncline.fleet.hub.registration.leases import ACCEPTED, CLUSTER_NAME, JOINED
 from syncline.fleet.hub.registration.requests import SIGNER, NotOfAgent, Verdict, bootstrap, renewal, subject_of
 from syncline.kube import client
 from syncline.kube.client import PatchType, Request, Response
@@ -41,7 +41,6 @@ from syncline.kube.objects import (
 CSR: Final = GVK("certificates.k8s.io", "v1", "CertificateSigningRequest")
 REQUESTS: Final = CSR.group_kind
 _CLUSTERS: Final = MANAGED_CLUSTER.group_kind
-JOINED: Final = "ManagedClusterJoined"
 REASON: Final = "AutoApprovedByHubCSRApprovingController"
 MAX_BYTES: Final = 16 * 1024
 """Size limit of a request that is read; one with a large RSA key takes two kilobytes."""

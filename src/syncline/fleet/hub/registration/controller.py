@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch, differ
+from syncline.control.controller import Controller, Watch, comes_or_goes, differ
 from syncline.fleet.hub.registration.acceptance import Observed, plan_cluster, settle_cluster
 from syncline.fleet.hub.registration.approving import (
     BY_CLUSTER,
@@ -89,7 +89,7 @@ def cluster_controller() -> Controller[Observed]:
             *(Watch(kind, _labelled) for kind in RIGHTS),
             Watch(NAMESPACES, _labelled),
             Watch(REQUESTS, requested, differ(is_decided)),
-            *(Watch(kind, _of_namespace, lambda old, new: old is None or new is None) for kind in (WORKS, ADDONS)),
+            *(Watch(kind, _of_namespace, comes_or_goes) for kind in (WORKS, ADDONS)),
         ),
         observe=observe,
         plan=plan_cluster,

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from syncline.base.action import Action
-from syncline.control.plan import Create, Done, Emit, Patch, Plan, Requeue, set_status
+from syncline.control.plan import Create, Done, Emit, Patch, Plan, Requeue, awaiting_lists, set_status
 from syncline.fleet.conditions import with_condition
 from syncline.fleet.hub.registration.leases import clock, heartbeat, lost_message
 from syncline.fleet.hub.registration.taints import tainted
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.objects import Obj, api_version, name_of, resource_version, uid_of
-
-UNLISTED_S: Final = 1.0
-"""Seconds until a key is looked at again at the start of the process, when not everything was listed yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +27,7 @@ def plan_lease(observed: Beat, now: datetime) -> Plan:
     """Plan one look at the lease of a cluster; the next one is when it would run out."""
     cluster = observed.cluster
     if not observed.listed:
-        return Plan((), Requeue(UNLISTED_S, "leases"), "waiting for the first list of leases")
+        return Plan(*awaiting_lists(("leases",)))
     found = heartbeat(cluster, observed.lease, now)
     outcome = Done() if found.recheck is None else Requeue(found.recheck.total_seconds(), found.why, background=True)
     if found.create:

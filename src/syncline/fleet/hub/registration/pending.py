@@ -18,12 +18,11 @@ from syncline.base.clock import time_or_none
 from syncline.fleet.conditions import find_condition, is_true
 from syncline.fleet.hub.admitting import BOOTSTRAP_GROUP, BOOTSTRAP_USER
 from syncline.fleet.hub.registration.approving import MAX_BYTES
-from syncline.fleet.hub.registration.leases import ACCEPTED, CLUSTER_NAME
+from syncline.fleet.hub.registration.leases import ACCEPTED, CLUSTER_NAME, JOINED
 from syncline.fleet.hub.registration.requests import PREFIX, NotOfAgent, subject_of
 from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.objects import Obj, dig, is_terminating, labels_of, name_of
 
-JOINED: Final = "ManagedClusterJoined"
 BOOTSTRAP_USERS: Final = (BOOTSTRAP_USER,)
 """The account whose token agents join with."""
 FORGOTTEN_AFTER: Final = timedelta(hours=24)

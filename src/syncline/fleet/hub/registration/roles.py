@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch
+from syncline.control.controller import Controller, Watch, comes_or_goes, differ
 from syncline.control.plan import Create, Delete, Done, Patch, Plan
 from syncline.fleet.hub.registration.rights import common_roles
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
@@ -57,8 +57,8 @@ def role_controller() -> Controller[SharedRole]:
     return Controller(
         name="cluster-roles",
         kind=kind,
-        predicate=lambda old, new: old is None or new is None or old.get("rules") != new.get("rules"),
-        watches=(Watch(clusters, keys, lambda old, new: old is None or new is None),),
+        predicate=differ(lambda one: one.get("rules")),
+        watches=(Watch(clusters, keys, comes_or_goes),),
         observe=observe,
         plan=plan_role,
     )

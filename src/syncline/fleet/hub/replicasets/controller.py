@@ -11,7 +11,7 @@ from typing import Final
 
 from syncline.base.action import Action
 from syncline.control.controller import Controller, Watch, differ, spec_differs
-from syncline.control.plan import Create, Done, Emit, Outcome, Patch, Plan, Requeue, Retry, set_status
+from syncline.control.plan import Create, Done, Emit, Outcome, Patch, Plan, Requeue, Retry, awaiting_lists, set_status
 from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.budgets.observe import BUDGETS, CLUSTERS
 from syncline.fleet.hub.replicasets.observe import (
@@ -48,8 +48,6 @@ from syncline.kube.objects import (
 CONTROLLER: Final = "manifest-work-replica-set"
 """Name of the controller."""
 FINALIZER: Final = "work.open-cluster-management.io/manifest-work-cleanup"
-UNLISTED_S: Final = 1.0
-"""Seconds until a set is looked at again at the start of the process, when not everything was listed yet."""
 DEBOUNCE_S: Final = 0.2
 """Agents of many clusters report at the same time."""
 MOST_IN_PLACE: Final = 200
@@ -64,8 +62,7 @@ def plan(looked: Looked, now: datetime) -> Plan:
     """Plan one reconcile of a set."""
     obj = looked.observed.obj
     if looked.unlisted:
-        why = f"waiting for the first list of {', '.join(looked.unlisted)}"
-        return Plan((), Requeue(UNLISTED_S, why), why)
+        return Plan(*awaiting_lists(looked.unlisted))
     if looked.unread:
         why = "; ".join(looked.unread)
         return Plan((), Retry(why), why)

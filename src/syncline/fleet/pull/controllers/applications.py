@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch, differ
-from syncline.control.plan import Plan, Replace
+from syncline.control.controller import Controller, Watch, comes_or_goes, differ
+from syncline.control.plan import Plan, Replace, awaiting_lists
 from syncline.fleet.pull import names
-from syncline.fleet.pull.controllers.parts import PullSettings, awaiting, comes_or_goes
+from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.observe import (
     APPS,
     BY_PROJECT,
@@ -62,7 +62,7 @@ def application_controller(settings: PullSettings) -> Controller[Carried]:
 
     def plan(seen: Carried, _now: datetime) -> Plan:
         if seen.unlisted:
-            return awaiting(seen.unlisted)
+            return Plan(*awaiting_lists((seen.unlisted,)))
         if seen.disabled:
             return plan_read_only(seen.works)
         if seen.seen is None:

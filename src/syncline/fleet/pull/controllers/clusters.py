@@ -10,11 +10,11 @@ from typing import Final
 
 from syncline.argo.clusters import is_cluster_secret, is_placeholder
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch, differ
-from syncline.control.plan import Create, Delete, Done, Plan, Replace, Retry
+from syncline.control.controller import Controller, Watch, comes_or_goes, differ
+from syncline.control.plan import Create, Delete, Done, Plan, Replace, Retry, awaiting_lists
 from syncline.fleet.hub.sets import CLUSTER_SET_LABEL
 from syncline.fleet.pull.clusters import plan_cluster
-from syncline.fleet.pull.controllers.parts import PullSettings, awaiting, comes_or_goes
+from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.details import RIGHTS, report_rights
 from syncline.fleet.pull.gitops import plan_gitops
 from syncline.fleet.pull.gitops_secrets import OURS, blank_import, field_of, imported_names
@@ -88,7 +88,7 @@ def rights_controller() -> Controller[_RightsOf]:
 
     def plan(seen: _RightsOf, _now: datetime) -> Plan:
         if seen.unlisted:
-            return awaiting(seen.unlisted)
+            return Plan(*awaiting_lists((seen.unlisted,)))
         why = "agents report on Applications"
         return Plan(tuple((Create(one, why),) for one in seen.missing), why=why)
 
@@ -133,7 +133,7 @@ def secret_controller(settings: PullSettings) -> Controller[_SecretOf]:
 
     def plan(seen: _SecretOf, _now: datetime) -> Plan:
         if seen.unlisted:
-            return awaiting(seen.unlisted)
+            return Plan(*awaiting_lists((seen.unlisted,)))
         secret = seen.secret
         if secret is not None and not _is_own(secret, seen.name):
             return Plan(why=f"Secret {namespace}/{seen.name}-secret is not the placeholder: it stays as it is")
@@ -191,7 +191,7 @@ def import_controller() -> Controller[_ImportOf]:
 
     def plan(seen: _ImportOf, _now: datetime) -> Plan:
         if seen.unlisted:
-            return awaiting(seen.unlisted)
+            return Plan(*awaiting_lists((seen.unlisted,)))
         if seen.live is not None or not seen.wanted:
             return Plan(why="no GitOpsCluster needs it, or it is there")
         why = "GitOpsClusters copy it for Argo CD"
@@ -243,7 +243,7 @@ def gitops_controller() -> Controller[_Gitops]:
 
     def plan(seen: _Gitops, now: datetime) -> Plan:
         if seen.unlisted:
-            return awaiting(seen.unlisted)
+            return Plan(*awaiting_lists((seen.unlisted,)))
         cache = seen.cache
         objs = cache.objects(GITOPS_CLUSTERS)
         made = plan_gitops(objs, partial(_get, cache), partial(_listed, cache), now)

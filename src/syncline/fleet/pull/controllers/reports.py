@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch, differ
+from syncline.control.controller import Controller, Watch, comes_or_goes, differ
 from syncline.control.plan import Create, Plan, Replace
 from syncline.fleet.pull import names
-from syncline.fleet.pull.controllers.parts import comes_or_goes
 from syncline.fleet.pull.controllers.status import feedback
 from syncline.fleet.pull.observe import (
     APPS,

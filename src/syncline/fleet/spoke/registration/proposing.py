@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from syncline.fleet.conditions import is_true
-from syncline.fleet.hub.registration.leases import ACCEPTED
-from syncline.fleet.spoke.registration.status import JOINED
+from syncline.fleet.hub.registration.leases import ACCEPTED, JOINED
 from syncline.kube.certificates import is_approved, issued_certificate
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.objects import Obj, annotations_of, dig, name_of

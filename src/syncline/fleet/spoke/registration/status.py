@@ -14,14 +14,13 @@ from typing import Final
 from syncline.base.action import Action
 from syncline.control.plan import Emit, Plan, Requeue, Result, set_status
 from syncline.fleet.conditions import condition, find_condition, is_true, with_condition
-from syncline.fleet.hub.registration.leases import ACCEPTED, AVAILABLE, CLOCK_SYNCED, SKIP_CLOCK
+from syncline.fleet.hub.registration.leases import ACCEPTED, AVAILABLE, CLOCK_SYNCED, JOINED, SKIP_CLOCK
 from syncline.fleet.spoke.registration.claims import TRUNCATED, Claims
 from syncline.fleet.spoke.registration.health import EVERY, Health
 from syncline.fleet.spoke.registration.resources import Resources
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.objects import Obj, annotations_of, dig, name_of, uid_of
 
-JOINED: Final = "ManagedClusterJoined"
 COMPONENT: Final = "registration-agent"
 CLOCK_DIFFERS: Final = (
     "the managed cluster's clock is out of sync, the agent will not be able to update the status of managed cluster"

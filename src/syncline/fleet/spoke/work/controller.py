@@ -111,7 +111,7 @@ class WorkAgent:
         return Controller(
             name=INVENTORY,
             kind=APPLIED,
-            watches=(Watch(APPLIED, keys, _is_or_goes, cluster=SPOKE), Watch(WORKS, of_work, _comes_or_goes)),
+            watches=(Watch(APPLIED, keys, _is_or_goes, cluster=SPOKE), Watch(WORKS, of_work, comes_or_goes)),
             observe=observe,
             plan=plan_applied,
             settle=settle_applied,
@@ -127,5 +127,5 @@ def _goes(_old: Obj | None, new: Obj | None) -> bool:
 _is_or_goes: Callable[[Obj | None, Obj | None], bool] = differ(uid_of, is_terminating, lambda one: one.get("spec"))
 
 
-def _comes_or_goes(old: Obj | None, new: Obj | None) -> bool:
+def comes_or_goes(old: Obj | None, new: Obj | None) -> bool:
     return old is None or new is None

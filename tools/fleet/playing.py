@@ -97,15 +97,15 @@ def _list(found: Obj) -> Any:
 
 def joining(world: World) -> Obj:
     """A cluster proposes itself, is approved, then accepted."""
-    hub, cluster, told = world.on_hub, world.cluster, {}
+    hub, cluster, seen = world.on_hub, world.cluster, {}
     world.begin_agent()
     hub.wait(lambda: hub.look(f"{CLUSTERS}/{cluster}") and world.requests(), "the cluster and its request")
     _quiet(world, [f"{CLUSTERS}/{cluster}"])
-    told["proposed"] = _of_cluster(world)
+    seen["proposed"] = _of_cluster(world)
     world.approve()
     hub.wait(lambda: world.requests()[0].get("status", {}).get("certificate"), "the certificate")
     _quiet(world, [f"{CLUSTERS}/{cluster}"])
-    told["approved"] = _of_cluster(world)
+    seen["approved"] = _of_cluster(world)
     often = {"spec": {"leaseDurationSeconds": 10}}  # upstream compares clocks at a renewal, not always at the first
     hub.send("PATCH", f"{CLUSTERS}/{cluster}", often, "application/merge-patch+json")
     world.accept()
@@ -113,43 +113,43 @@ def joining(world: World) -> Obj:
     hub.wait(lambda: world.condition("ManagedClusterConditionAvailable") == "True", "available")
     hub.wait(lambda: world.condition("ManagedClusterConditionClockSynced") == "True", "its clock is compared")
     _quiet(world, [f"{CLUSTERS}/{cluster}"])
-    told["accepted"] = _of_cluster(world)
-    return told
+    seen["accepted"] = _of_cluster(world)
+    return seen
 
 
 def leaving(world: World) -> Obj:
     """A cluster is not heard of, comes back, is denied, accepted again, and deleted with a work."""
-    hub, cluster, told = world.on_hub, world.cluster, {}
+    hub, cluster, seen = world.on_hub, world.cluster, {}
     short = {"spec": {"leaseDurationSeconds": 2}}
     hub.send("PATCH", f"{CLUSTERS}/{cluster}", short, "application/merge-patch+json")
     world.end_agent()
     hub.wait(lambda: world.condition("ManagedClusterConditionAvailable") == "Unknown", "no longer available")
     _quiet(world, [f"{CLUSTERS}/{cluster}"])
-    told["silent"] = _of_cluster(world)
+    seen["silent"] = _of_cluster(world)
     world.begin_agent()
     hub.wait(lambda: world.condition("ManagedClusterConditionAvailable") == "True", "available again")
     _quiet(world, [f"{CLUSTERS}/{cluster}"])
-    told["back"] = _of_cluster(world)
+    seen["back"] = _of_cluster(world)
     world.accept(False)
     _quiet(world, [f"{CLUSTERS}/{cluster}"])
-    told["denied with works"] = _of_cluster(world)
+    seen["denied with works"] = _of_cluster(world)
     works = WORKS.format(cluster)
     for each in hub.send("GET", works)["items"]:
         hub.send("DELETE", f"{works}/{each['metadata']['name']}")
     hub.wait(lambda: world.condition("HubAcceptedManagedCluster") == "False", "denied")
     hub.wait(lambda: world.condition("ManagedClusterConditionAvailable") == "Unknown", "no longer heard of")
     _quiet(world, [f"{CLUSTERS}/{cluster}"])
-    told["denied"] = _of_cluster(world)
+    seen["denied"] = _of_cluster(world)
     world.accept()
     hub.wait(lambda: world.condition("HubAcceptedManagedCluster") == "True", "accepted again")
     hub.wait(lambda: world.condition("ManagedClusterConditionAvailable") == "True", "heard of again", UNTIL_S)
     _quiet(world, [f"{CLUSTERS}/{cluster}"])
-    told["accepted again"] = _of_cluster(world)
+    seen["accepted again"] = _of_cluster(world)
     hub.send("DELETE", f"{CLUSTERS}/{cluster}")
     hub.wait(lambda: hub.look(f"{CLUSTERS}/{cluster}") is None, "the deleted cluster is gone")
     time.sleep(SHORT_S)
-    told["deleted"] = _of_cluster(world)
-    return told
+    seen["deleted"] = _of_cluster(world)
+    return seen
 
 
 def _of_cluster(world: World) -> Obj:
@@ -191,24 +191,24 @@ def _agent_of(requests: list[Obj]) -> str:
 # -- stories as data ------------------------------------------------------------------------------------------------
 
 
-def tell(world: World, only: frozenset[str] = frozenset()) -> dict[str, Obj]:
+def play(world: World, only: frozenset[str] = frozenset()) -> dict[str, Obj]:
     """What there is after each step of each story, by story and step."""
     stories = [each for each in yaml.safe_load(STORIES.read_text()) if not only or each["story"] in only]
-    told: dict[str, Obj] = {}
+    seen: dict[str, Obj] = {}
     for number in range(max(len(each["steps"]) for each in stories)):
         now = [each for each in stories if number < len(each["steps"])]
         for story in now:
             try:
                 _act(world, story, story["steps"][number])
             except (SystemExit, Unmet) as refused:
-                told.setdefault(story["story"], {})[f"step {number + 1} refused"] = plain(str(refused))
+                seen.setdefault(story["story"], {})[f"step {number + 1} refused"] = plain(str(refused))
             for tried in story["steps"][number].get("tried", ()):
-                answers = told.setdefault(story["story"], {}).setdefault(f"step {number + 1} tried", [])
+                answers = seen.setdefault(story["story"], {}).setdefault(f"step {number + 1} tried", [])
                 answers.append(_tried(world, tried))
         _settle(world, now)
         for story in now:
-            told.setdefault(story["story"], {})[f"step {number + 1}"] = _seen(world, story)
-    return told
+            seen.setdefault(story["story"], {})[f"step {number + 1}"] = _seen(world, story)
+    return seen
 
 
 def _act(world: World, story: Obj, step: Obj) -> None:
