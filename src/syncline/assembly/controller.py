@@ -391,7 +391,8 @@ def _hub(settings: ControllerSettings) -> Served:
 def _pull(settings: ControllerSettings) -> Served:
     from syncline.assembly.fleet.pull import foreign_pull_objects, pull_role, pull_settings
 
-    mine = pull_settings(settings.gitops.application.control_namespace, settings.pull_variant)
+    namespace = settings.gitops.application.control_namespace
+    mine = pull_settings(namespace, settings.pull_variant, settings.manifest_limit)
     return served_role(pull_role(mine, objects=tuple(foreign_pull_objects(mine))), settings)
 
 

@@ -141,7 +141,7 @@ class LiveCluster:
 
         self.working.caller.inside = answering(self.core, settings)
         manager = await self.run_role(hub_role(settings, objects=hub_objects(INSIDE), reach=lambda: INSIDE))
-        pulling = pull_settings(settings.control_namespace, pull_variant)
+        pulling = pull_settings(settings.control_namespace, pull_variant, settings.manifest_limit)
         await self.run_role(pull_role(pulling, objects=tuple(pull_objects(pulling))))
         return manager
 

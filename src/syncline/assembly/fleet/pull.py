@@ -25,9 +25,9 @@ PULL_MANAGER: Final = "syncline-pull-controller"
 """Field manager and service account."""
 
 
-def pull_settings(argo_namespace: str, variant: str) -> PullSettings:
+def pull_settings(argo_namespace: str, variant: str, manifest_limit: int) -> PullSettings:
     """Return the settings of the role. ``variant``: ``basic``, ``acm``, or empty. Raises ValueError for another one."""
-    return PullSettings(Variant(variant) if variant else None, argo_namespace)
+    return PullSettings(Variant(variant) if variant else None, argo_namespace, manifest_limit)
 
 
 def foreign_pull_objects(settings: PullSettings) -> list[Obj]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from syncline.control.plan import Plan, set_status
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME
+from syncline.fleet.pull.notices import OF_HUB
 from syncline.fleet.pull.report import Collected
 from syncline.fleet.pull.status import WHERE_TO_LOOK
 from syncline.kube.objects import Obj, copied, is_terminating, namespace_of
@@ -53,9 +54,11 @@ def with_details(status: Obj, report: Mapping[str, Any]) -> Obj:
     if health.get("status"):
         kept = made.get("health") or {}
         made["health"] = {**{key: one for key, one in kept.items() if key != "message"}, **_given(health, "message")}
-    conditions = [_condition(one) for one in report.get("conditions") or ()]
-    where_to_look = [one for one in made.get("conditions") or () if one.get("type") == WHERE_TO_LOOK]
-    _put_list(made, "conditions", conditions or where_to_look)
+    before = made.get("conditions") or ()
+    mine = [one for one in before if one.get("type") in OF_HUB]
+    conditions = [_condition(one) for one in report.get("conditions") or () if one.get("type") not in OF_HUB]
+    where_to_look = [one for one in before if one.get("type") == WHERE_TO_LOOK]
+    _put_list(made, "conditions", [*mine, *(conditions or where_to_look)])
     _put_list(made, "resources", [_resource(one) for one in report.get("resources") or ()])
     return made
 

@@ -9,7 +9,8 @@ import hashlib
 from collections.abc import Mapping
 from enum import Enum
 
-from syncline.kube.objects import Obj, annotations_of, labels_of, name_of, owner_references, uid_of
+from syncline.fleet.hub.works.splitting import part_prefix
+from syncline.kube.objects import Obj, annotations_of, labels_of, name_of, namespace_of, owner_references, uid_of
 
 APPS = "apps.open-cluster-management.io"
 PULL = f"{APPS}/pull-to-ocm-managed-cluster"
@@ -70,6 +71,11 @@ def owning_set(app: Obj) -> str:
 def work_name(app: Obj) -> str:
     """Return the name of the ManifestWork of an Application: its own and the first five characters of its uid."""
     return f"{name_of(app)}-{uid_of(app)[:5]}"
+
+
+def is_part(work: Obj, cluster: str, name: str) -> bool:
+    """Return whether a ManifestWork is a further part of the work ``name`` of a cluster."""
+    return namespace_of(work) == cluster and name_of(work).startswith(part_prefix(name))
 
 
 def set_hash(namespace: str, name: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from syncline.control.cache import OfKind, Snapshot
+from syncline.fleet.hub.works.admission import MAX_BYTES
 from syncline.fleet.pull import names, settings
 from syncline.fleet.pull.details import collected_from
 from syncline.fleet.pull.names import Variant
@@ -103,8 +104,8 @@ class Carried:
     unlisted: str = ""
 
 
-def observe_app(cache: Snapshot, ref: ObjectRef, chosen: Variant | None) -> Carried | None:
-    """Read one Application; None if nothing carries it and nothing should."""
+def observe_app(cache: Snapshot, ref: ObjectRef, chosen: Variant | None, limit: int = MAX_BYTES) -> Carried | None:
+    """Read one Application; None if nothing carries it and nothing should. ``limit``: bytes of a work."""
     app = cache.get(ref)
     carried = app is not None and names.is_carried(app)
     works = cache.indexed(BY_APP, f"{ref.namespace}/{ref.name}")
@@ -125,6 +126,8 @@ def observe_app(cache: Snapshot, ref: ObjectRef, chosen: Variant | None) -> Carr
         cache.objects(DECISIONS, ref.namespace) if acm else (),
         cache.objects(PROJECTS) if acm else (),
         _argo_namespaces(cache) if acm else (),
+        [one for one in works if names.is_part(one, target, names.work_name(app))],
+        limit,
     )
     return Carried(ref.namespace, ref.name, variant, seen, works, off, missing)
 

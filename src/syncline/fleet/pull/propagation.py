@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from syncline.argo.application import REFRESH, RESOURCES_FINALIZER
 from syncline.base.action import Action
-from syncline.control.plan import Create, Delete, Done, Patch, Plan, Replace, Retry
+from syncline.control.plan import Create, Delete, Done, Patch, Plan, Replace, Retry, Stalled
+from syncline.fleet.hub.works.admission import MAX_BYTES
+from syncline.fleet.hub.works.splitting import TooLarge, split_work
 from syncline.fleet.pull import names
 from syncline.fleet.pull.names import Variant
-from syncline.fleet.pull.works import destination, work_of
+from syncline.fleet.pull.works import destination, part_metadata, work_of
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import (
     Obj,
@@ -38,6 +40,10 @@ class AppObserved:
     """AppProjects of the name that it gives, in any namespace (ACM variant)."""
     argo_namespaces: Sequence[str] = ()
     """Namespaces of Deployments that are part of Argo CD, in the order of the API (ACM variant)."""
+    parts: Sequence[Obj] = ()
+    """Further ManifestWorks of it in its cluster's namespace: it was too large for one."""
+    limit: int = MAX_BYTES
+    """Encoded bytes of the manifests of a work."""
 
 
 def plan_app(seen: AppObserved, variant: Variant) -> Plan:
@@ -58,10 +64,22 @@ def plan_app(seen: AppObserved, variant: Variant) -> Plan:
         project = find_project(seen, named)
         if project is None:
             return _failed(f"failed to discover AppProject {named}: not found in any candidate namespace")
-    write = _write(work_of(app, variant, project), seen.work)
+    try:
+        works = split_work(work_of(app, variant, project), seen.limit, shared=part_metadata(app))
+    except TooLarge as error:
+        return Plan(outcome=Stalled(str(error), LARGE_FIX), why=str(error))
+    live = {name_of(one): one for one in (seen.work, *seen.parts) if one is not None}
+    writes = [_write(one, live.pop(name_of(one), None)) for one in works]
     asked = _asked_once(app, variant)
-    steps: tuple[tuple[Action, ...], ...] = ((write,), (asked,)) if asked else ((write,),)
-    return Plan(steps, Done(), write.reason)
+    surplus = tuple(Delete.of(one, "its manifests are in fewer works now") for one in live.values())
+    steps: list[tuple[Action, ...]] = [*((one,) for one in writes), *([(asked,)] if asked else [])]
+    return Plan((*steps, *([surplus] if surplus else [])), Done(), writes[-1].reason)
+
+
+LARGE_FIX = (
+    "keep long values in the repository (helm.valueFiles, a plugin's own files) instead of inline in the Application, "
+    "or let the hub accept larger works (--manifest-limit)"
+)
 
 
 def _failed(error: str) -> Plan:
@@ -114,8 +132,10 @@ def _plan_removal(seen: AppObserved, variant: Variant) -> Plan:
     app = seen.app
     left = [one for one in finalizers(app) if one != RESOURCES_FINALIZER]
     release = _patch(app, {"metadata": {"finalizers": left}}, "its work is deleted")
-    if seen.work is not None:
-        return Plan(((Delete.of(seen.work, "its Application is deleted"),), (release,)), why=release.reason)
+    works = tuple(one for one in (seen.work, *seen.parts) if one is not None)
+    if works:
+        gone = tuple(Delete.of(one, "its Application is deleted") for one in works)
+        return Plan((gone, (release,)), why=release.reason)
     # upstream's basic variant then deletes a work without a name, fails, and comes back
     outcome = Retry("resource name may not be empty") if variant is Variant.BASIC else Done()
     return Plan(((release,),), outcome, "its work is gone")

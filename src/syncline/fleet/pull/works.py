@@ -70,6 +70,15 @@ def payload(app: Obj, variant: Variant) -> Obj:
     return made
 
 
+def part_metadata(app: Obj) -> dict[str, Obj]:
+    """Return labels and annotations of the further parts of an Application's work: they go with the Application, and
+    say nothing of its status."""
+    return {
+        "labels": {names.PULL: "true"},
+        "annotations": {names.HUB_NAMESPACE: namespace_of(app), names.HUB_NAME: name_of(app)},
+    }
+
+
 def work_of(app: Obj, variant: Variant, project: Obj | None = None) -> Obj:
     """Return the ManifestWork of an Application. ``project``: the AppProject that travels with it (ACM variant)."""
     carried = payload(app, variant)

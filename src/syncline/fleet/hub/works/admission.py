@@ -27,7 +27,7 @@ def check_manifests(work: Obj, limit: int = MAX_BYTES) -> None:
     manifests = dig(work, "spec", "workload", "manifests") or []
     if not manifests:
         raise WorkRefused("manifests should not be empty")
-    size = sum(encoded_size(len(_ENCODE(one))) for one in manifests)
+    size = sum(map(manifest_size, manifests))
     if size > limit:
         raise WorkRefused(f"the size of manifests is {size} bytes which exceeds the {limit} limit")
     seen = set()
@@ -47,6 +47,11 @@ def _check_manifest(manifest: Obj) -> None:
         raise WorkRefused("name must be set in manifest")
     if meta(manifest).get("generateName"):
         raise WorkRefused("generateName must not be set in manifest")
+
+
+def manifest_size(manifest: Obj) -> int:
+    """Return the bytes of a manifest as the limit counts them."""
+    return encoded_size(len(_ENCODE(manifest)))
 
 
 def encoded_size(size: int) -> int:

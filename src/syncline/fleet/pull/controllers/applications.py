@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from syncline.argo.conditions import Condition
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, comes_or_goes, differ
-from syncline.control.plan import Plan, Replace, awaiting_lists
+from syncline.control.plan import Plan, Replace, Stalled, awaiting_lists
 from syncline.fleet.pull import names
 from syncline.fleet.pull.controllers.parts import PullSettings
+from syncline.fleet.pull.notices import CARRY_ERROR, noted
 from syncline.fleet.pull.observe import (
     APPS,
     BY_PROJECT,
@@ -29,13 +31,14 @@ from syncline.fleet.pull.observe import (
     observe_app,
 )
 from syncline.fleet.pull.operations import pending_start, with_pending_operation
-from syncline.fleet.pull.propagation import plan_app, plan_gone, plan_read_only
+from syncline.fleet.pull.propagation import AppObserved, plan_app, plan_gone, plan_read_only
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
     annotations_of,
     dig,
     finalizers,
+    is_terminating,
     labels_of,
     meta,
     name_of,
@@ -60,14 +63,15 @@ def _content(app: Obj) -> tuple[Any, ...]:
 def application_controller(settings: PullSettings) -> Controller[Carried]:
     """Return the controller that carries Applications to their clusters as works."""
 
-    def plan(seen: Carried, _now: datetime) -> Plan:
+    def plan(seen: Carried, now: datetime) -> Plan:
         if seen.unlisted:
             return Plan(*awaiting_lists((seen.unlisted,)))
         if seen.disabled:
             return plan_read_only(seen.works)
         if seen.seen is None:
             return plan_gone(seen.namespace, seen.name, seen.works)
-        return _without_repeats(with_pending_operation(plan_app(seen.seen, seen.variant), seen.seen), seen.seen.work)
+        made = with_pending_operation(plan_app(seen.seen, seen.variant), seen.seen)
+        return _with_notice(_without_repeats(made, seen.seen), seen.seen.app, now)
 
     def of_work(work: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
         named = names.hub_application(work)
@@ -108,21 +112,30 @@ def application_controller(settings: PullSettings) -> Controller[Carried]:
         ),
         reads=(DEPLOYMENTS,),
         indices=INDICES,
-        observe=lambda cache, ref: observe_app(cache, ref, settings.variant),
+        observe=lambda cache, ref: observe_app(cache, ref, settings.variant, settings.manifest_limit),
         plan=plan,
     )
 
 
-def _without_repeats(plan: Plan, work: Obj | None) -> Plan:
-    """Return the plan without a write that changes nothing: upstream writes each work at each pass."""
-    steps = tuple(step for step in plan.steps if not _repeats(step, work))
-    return replace(plan, steps=steps)
+def _with_notice(plan: Plan, app: Obj, now: datetime) -> Plan:
+    """Return the plan with a condition on the Application if it cannot be carried until a person changes it."""
+    if is_terminating(app):
+        return plan
+    stalled = plan.outcome if isinstance(plan.outcome, Stalled) else None
+    found = [Condition(CARRY_ERROR, f"{stalled.reason}: {stalled.fix}")] if stalled else []
+    return replace(plan, status=(*plan.status, *noted(app, (CARRY_ERROR,), found, now)))
 
 
-def _repeats(step: tuple[Any, ...], work: Obj | None) -> bool:
-    if work is None or len(step) != 1 or not isinstance(step[0], Replace):
+def _without_repeats(plan: Plan, seen: AppObserved) -> Plan:
+    """Return the plan without writes that change nothing: upstream writes each work at each pass."""
+    live = {name_of(one): one for one in (seen.work, *seen.parts) if one is not None}
+    return replace(plan, steps=tuple(step for step in plan.steps if not _repeats(step, live)))
+
+
+def _repeats(step: tuple[Any, ...], live: Mapping[str, Obj]) -> bool:
+    if len(step) != 1 or not isinstance(step[0], Replace):
         return False
-    wanted = step[0].obj
+    wanted, work = step[0].obj, live[name_of(step[0].obj)]
     same = wanted["metadata"] == work["metadata"] and wanted["spec"]["workload"] == work["spec"]["workload"]
     return same and _covers(work["spec"], wanted["spec"]) and work["spec"].keys() == wanted["spec"].keys()
 

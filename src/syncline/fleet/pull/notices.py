@@ -1,0 +1,31 @@
+"""Conditions of the hub's Application that the hub itself finds; pure.
+
+They stand beside those that the cluster reports (``details.py``), and neither replaces the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from syncline.argo.conditions import Condition, merge_conditions
+from syncline.control.plan import SetStatus, set_status
+from syncline.kube.objects import Obj
+
+CARRY_ERROR: Final = "CarryError"
+"""Type of the condition of an Application that does not fit into a work."""
+OF_HUB: Final = frozenset({CARRY_ERROR})
+"""Types that only the hub writes; what a cluster reports under such a name does not count."""
+
+
+def noted(app: Obj, evaluated: Iterable[str], found: Sequence[Condition], now: datetime) -> tuple[SetStatus, ...]:
+    """Return the write of these conditions in place of the ``evaluated`` types; nothing if they are there."""
+    status: Obj = app.get("status") or {}
+    before = status.get("conditions") or []
+    evaluated = frozenset(evaluated)
+    if not found and not any(one.get("type") in evaluated for one in before):
+        return ()
+    made = merge_conditions(before, evaluated, found, now)
+    new = {**status, "conditions": made} if made else {key: one for key, one in status.items() if key != "conditions"}
+    return set_status(app, new, "; ".join(one.message for one in found) or "it is over", subresource="")
