@@ -26,8 +26,9 @@ from syncline.assembly.gitops import GitOpsSettings, foreign_objects
 from syncline.assembly.jumps import tell_jumps
 from syncline.assembly.ports import HttpPort
 from syncline.assembly.roles import LiveDriver, Role, gated, start
-from syncline.assembly.running import Ports, running_gitops
+from syncline.assembly.running import Ports, running_gitops, source_reader
 from syncline.assembly.settings import HubWebhookSettings
+from syncline.assembly.sources.hydrating import HydratingReader
 from syncline.base.clock import Clock, SystemClock, steady_now
 from syncline.base.journal import Journal
 from syncline.cluster.access.users import UserInfo
@@ -79,6 +80,13 @@ class ControllerSettings:
     """Who runs the agents of Klusterlets; needed by that role."""
     patient: bool = False
     """Whether a refusal at the start (no credentials, rights or CRDs) is retried instead of raised."""
+    _reader: list[HydratingReader] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def reader(self) -> HydratingReader:
+        """Return the reader of repositories, which the roles of this process share."""
+        if not self._reader:
+            self._reader.append(source_reader(self.gitops))
+        return self._reader[0]
 
 
 @dataclass(slots=True)
@@ -348,6 +356,7 @@ def _gitops(settings: ControllerSettings) -> Served:
             inner=replica.port,
             admits=replica.gate.admits,
             health=replica.health_of_all,
+            reader=settings.reader(),
         )
 
     objects = foreign_objects(settings.gitops.application.control_namespace)
@@ -391,9 +400,12 @@ def _hub(settings: ControllerSettings) -> Served:
 def _pull(settings: ControllerSettings) -> Served:
     from syncline.assembly.fleet.pull import foreign_pull_objects, pull_role, pull_settings
 
-    namespace = settings.gitops.application.control_namespace
-    mine = pull_settings(namespace, settings.pull_variant, settings.manifest_limit)
-    return served_role(pull_role(mine, objects=tuple(foreign_pull_objects(mine))), settings)
+    application = settings.gitops.application
+    mine = pull_settings(
+        application.control_namespace, settings.pull_variant, settings.manifest_limit, application.poll_s
+    )
+    role = pull_role(mine, reader=settings.reader(), objects=tuple(foreign_pull_objects(mine)))
+    return served_role(role, settings)
 
 
 def _klusterlet(settings: ControllerSettings) -> Served:

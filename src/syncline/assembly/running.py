@@ -29,6 +29,19 @@ Ports = dict[tuple[str, int], int]
 """Ports of the endpoints by requested address."""
 
 
+def source_reader(settings: GitOpsSettings) -> HydratingReader:
+    """Return the reader of repositories for one process; nothing is opened yet."""
+    return HydratingReader(
+        settings.cache_directory,
+        allow_local=settings.allow_local_repos,
+        renderers=renderers_with(settings.plugins),
+        entropy=Entropy(),
+        limits=settings.remotes,
+        looks_apart_s=LOOKS_APART_S,
+        reach=settings.application_sets.reach,
+    )
+
+
 @contextlib.asynccontextmanager
 async def running_gitops(
     settings: GitOpsSettings,
@@ -38,18 +51,12 @@ async def running_gitops(
     inner: Port | None = None,
     admits: Callable[[ObjectRef], bool] = lambda _ref: True,
     health: Callable[[], Health] | None = None,
+    reader: HydratingReader | None = None,
 ) -> AsyncIterator[tuple[LiveDriver, Ports]]:
     """Yield the driver, whose ``run`` is left to the caller, and the ports of the endpoints. ``port_of``: opens a port
-    to another cluster; ``inner``: the port of webhooks (None: the controllers'). Raises ListenError."""
-    reader = HydratingReader(
-        settings.cache_directory,
-        allow_local=settings.allow_local_repos,
-        renderers=renderers_with(settings.plugins),
-        entropy=Entropy(),
-        limits=settings.remotes,
-        looks_apart_s=LOOKS_APART_S,
-        reach=settings.application_sets.reach,
-    )
+    to another cluster; ``inner``: the port of webhooks (None: the controllers'); ``reader``: one that other roles
+    use too. Raises ListenError."""
+    reader = reader or source_reader(settings)
     namespace = settings.application.control_namespace
     driver = driver_of(gitops_user(namespace))
     way = LiveWay(driver, port_of)

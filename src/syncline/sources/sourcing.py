@@ -142,13 +142,26 @@ class Sources:
         if lent.address.scheme == "oci":
             digest, whole = self.artifacts.artifact(lent.url, revision, project)
             return Opened(_folder(whole, path, lent.url), ResolvedRevision(revision, digest))
+        repository, resolved = self._commit(lent, source, revision, project, freshness)
+        variant = "+lfs" if repository.access is not None and repository.access.lfs else ""
+        return Opened(repository.tree(resolved, path), resolved, variant)
+
+    def resolve(self, source: Mapping[str, Any], revision: str, project: str, freshness: Freshness) -> ResolvedRevision:
+        """Return the commit, chart version or digest that ``revision`` names now. Raises :class:`SourceError`."""
+        lent = self._lent(source, project)
+        if source.get("chart") or lent.address.scheme == "oci":
+            return self.open(source, revision, project, freshness).revision
+        return self._commit(lent, source, revision, project, freshness)[1]
+
+    def _commit(
+        self, lent: Lent, source: Mapping[str, Any], revision: str, project: str, freshness: Freshness | None
+    ) -> tuple[Repository, ResolvedRevision]:
         repository = self.git.lent(lent)
         resolved = repository.resolve(
             revision or "HEAD", tag_prefix=str(source.get("tagPrefix") or ""), freshness=freshness
         )
         self._check_signatures(repository, resolved, source, project)
-        variant = "+lfs" if repository.access is not None and repository.access.lfs else ""
-        return Opened(repository.tree(resolved, path), resolved, variant)
+        return repository, resolved
 
     def repository(self, source: Mapping[str, Any], project: str) -> Repository:
         """Return the Git repository of an Application's own source. Raises :class:`SourceError`."""

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from syncline.assembly.gitops import GitOpsSettings
     from syncline.assembly.machines.virtual import LiveMachines
     from syncline.assembly.roles import LiveDriver, Role
+    from syncline.assembly.sources.hydrating import HydratingReader
     from syncline.control.cache import Snapshot
 
 __all__ = ["LiveCluster", "running_cluster", "write_private"]
@@ -79,6 +80,8 @@ class LiveCluster:
     """Key pair of the API server; None without TLS."""
     config_server_url: str = ""
     """URL of the config server for joining machines, or ""."""
+    reader: HydratingReader | None = None
+    """Of repositories, shared by the roles; None until the GitOps controllers start."""
 
     @property
     def journal(self) -> Journal:
@@ -92,10 +95,11 @@ class LiveCluster:
         """Install what the GitOps controllers need, and run them; returns once they watch. Raises ListenError."""
         from syncline.assembly.jumps import tell_jumps
         from syncline.assembly.ports import HttpPort
-        from syncline.assembly.running import running_gitops
+        from syncline.assembly.running import running_gitops, source_reader
 
         clock = self.core.clock
-        running = running_gitops(settings, self.working.driver, HttpPort)
+        self.reader = source_reader(settings)
+        running = running_gitops(settings, self.working.driver, HttpPort, reader=self.reader)
         driver, self.gitops_ports = await self.working.endpoints.enter_async_context(running)
         self.working.begin(tell_jumps(clock, driver.port, settings.application.control_namespace), "gitops clock")
         return await self._run(driver, "gitops")
@@ -131,9 +135,9 @@ class LiveCluster:
             await self._start_config_server(control_namespace, *config_server, manager.loop.cache)
         return manager
 
-    async def start_hub(self, settings: HubSettings, pull_variant: str = "") -> LiveManager:
+    async def start_hub(self, settings: HubSettings, pull_variant: str = "", poll_s: float = 180.0) -> LiveManager:
         """Install what a hub needs, and run its controllers and those of the pull model; returns once they watch.
-        ``pull_variant``: ``basic``, ``acm``, or empty."""
+        ``pull_variant``: ``basic``, ``acm``, or empty; ``poll_s``: seconds between two looks at a repository."""
         from syncline.assembly.fleet.hub import hub_role
         from syncline.assembly.fleet.objects import hub_objects
         from syncline.assembly.fleet.pull import pull_objects, pull_role, pull_settings
@@ -141,8 +145,8 @@ class LiveCluster:
 
         self.working.caller.inside = answering(self.core, settings)
         manager = await self.run_role(hub_role(settings, objects=hub_objects(INSIDE), reach=lambda: INSIDE))
-        pulling = pull_settings(settings.control_namespace, pull_variant, settings.manifest_limit)
-        await self.run_role(pull_role(pulling, objects=tuple(pull_objects(pulling))))
+        pulling = pull_settings(settings.control_namespace, pull_variant, settings.manifest_limit, poll_s)
+        await self.run_role(pull_role(pulling, reader=self.reader, objects=tuple(pull_objects(pulling))))
         return manager
 
     async def _start_config_server(self, namespace: str, host: str, port: int, cache: Snapshot) -> None:

@@ -5,13 +5,27 @@ It needs the role of the hub beside it (``hub.py``), in the same process or in a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
-from syncline.assembly.roles import Role
+from syncline.assembly.roles import Role, Wake
+from syncline.assembly.sources.credentials import Taught, Teacher
+from syncline.base.action import Handler
+from syncline.base.clock import Clock
 from syncline.cluster.access.users import service_account_user
+from syncline.control.cache import Cache
+from syncline.control.loop import ControlLoop
 from syncline.fleet.pull.controller import pull_controllers
-from syncline.fleet.pull.controllers.parts import PullSettings
+from syncline.fleet.pull.controllers.parts import ORDER, PullSettings
 from syncline.fleet.pull.names import Variant
+from syncline.fleet.pull.order.revisions import (
+    POLL_S,
+    ResolveRevision,
+    RevisionHandler,
+    RevisionReader,
+    RevisionStore,
+)
 from syncline.kube.kinds.applicationfleet import gitops_cluster_crd
 from syncline.kube.kinds.applicationfleet import report_crd as set_report_crd
 from syncline.kube.kinds.applicationset import application_set_crd
@@ -25,9 +39,9 @@ PULL_MANAGER: Final = "syncline-pull-controller"
 """Field manager and service account."""
 
 
-def pull_settings(argo_namespace: str, variant: str, manifest_limit: int) -> PullSettings:
+def pull_settings(argo_namespace: str, variant: str, manifest_limit: int, poll_s: float = POLL_S) -> PullSettings:
     """Return the settings of the role. ``variant``: ``basic``, ``acm``, or empty. Raises ValueError for another one."""
-    return PullSettings(Variant(variant) if variant else None, argo_namespace, manifest_limit)
+    return PullSettings(Variant(variant) if variant else None, argo_namespace, manifest_limit, poll_s)
 
 
 def foreign_pull_objects(settings: PullSettings) -> list[Obj]:
@@ -58,12 +72,29 @@ def pull_objects(settings: PullSettings) -> list[Obj]:
     ]
 
 
-def pull_role(settings: PullSettings, *, objects: tuple[Obj, ...] = ()) -> Role:
-    """Return the role; ``objects``: what must exist first."""
+def pull_role(settings: PullSettings, *, reader: RevisionReader | None = None, objects: tuple[Obj, ...] = ()) -> Role:
+    """Return the role. ``reader`` resolves the branches that ordered Applications track; None: they travel as they are.
+    ``objects``: what must exist first."""
+    store = RevisionStore() if reader is not None else None
+    settings = replace(settings, revisions=store)
+
+    def handlers(cache: Cache, clock: Clock) -> Mapping[type, Handler]:
+        if reader is None or store is None:
+            return {}
+        teacher = Teacher(reader, cache, settings.argo_namespace)
+        return {ResolveRevision: Taught(RevisionHandler(reader, store, clock), teacher)}
+
+    def follow(_loop: ControlLoop, wake: Wake) -> Callable[[], None]:
+        if store is not None:
+            store.wake = lambda ref: wake(ORDER, ref)
+        return lambda: None
+
     return Role(
         name="pull",
         controllers=pull_controllers(settings),
         user=service_account_user(settings.argo_namespace, PULL_MANAGER),
         manager=PULL_MANAGER,
+        handlers=handlers,
+        follow=follow,
         objects=objects,
     )

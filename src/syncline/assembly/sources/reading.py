@@ -15,6 +15,7 @@ from syncline.appset.questions import Question, Value
 from syncline.assembly.sources.generating import Generating
 from syncline.base.entropy import Entropy
 from syncline.base.secret import Secret
+from syncline.fleet.pull.order.revisions import Resolution, Tracked
 from syncline.gitops.application.manifests import READ_LIMIT_S, Manifests
 from syncline.kube.objects import Obj
 from syncline.sources.errors import SourceError
@@ -129,6 +130,16 @@ class GitSourceReader:
         except SourceError as error:
             return str(error)
         return ""
+
+    def resolve(self, tracked: Tracked, now: datetime, *, since: datetime | None, wanted: int) -> Resolution:
+        """As :meth:`~syncline.fleet.pull.order.revisions.RevisionReader.resolve`."""
+        freshness = Freshness(now, since, asked=since is None, wanted=wanted)
+        with read_scope(ReadScope(now, tracked.project, tracked.url, asked=freshness.asked, limit_s=READ_LIMIT_S)):
+            try:
+                found = self.sources.resolve(tracked.source, tracked.revision, tracked.project, freshness)
+            except SourceError as error:
+                return Resolution(now, error=str(error))
+        return Resolution(now, found.sha)
 
     def requests(self) -> list[tuple[str, str, bool, int]]:
         """Return the calls of remotes so far: address, command, success, count."""

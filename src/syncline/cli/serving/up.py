@@ -115,11 +115,11 @@ async def _start_always(cluster: LiveCluster, gitops: GitOpsSettings, home: Path
     await cluster.run_role(klusterlet_role(agents))
 
 
-async def _start_hub(cluster: LiveCluster, namespace: str, given: HubOptions, pull_variant: str) -> None:
+async def _start_hub(cluster: LiveCluster, namespace: str, given: HubOptions, pull_variant: str, poll_s: float) -> None:
     from syncline.assembly.fleet.hub import HubSettings
 
     settings = HubSettings(namespace, approved_users(given), given["manifest_limit"])
-    await cluster.start_hub(settings, pull_variant)
+    await cluster.start_hub(settings, pull_variant, poll_s)
 
 
 async def _start_agent(cluster: LiveCluster, line: str, name: str, kubeconfig: Path) -> None:
@@ -245,7 +245,7 @@ def up(
         if machine_config:
             await cluster.start_machine_config(application.control_namespace, config_server)
         if hub:
-            await _start_hub(cluster, namespace, endpoints, pull_variant or "")
+            await _start_hub(cluster, namespace, endpoints, pull_variant or "", poll)
         _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub)
         if join_line:
             await _start_agent(cluster, join_line, cluster_name, config)
