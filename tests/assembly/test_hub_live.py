@@ -14,9 +14,11 @@ from tests.assembly.test_deploy import manifests
 from tests.live import served_cluster
 
 from syncline.assembly.embedded.install import ensure_objects
-from syncline.assembly.fleet.webhookserver import SECRET, SECRETS
+from syncline.assembly.fleet.webhookserver import SECRET, SECRETS, authority_of
 from syncline.assembly.settings import ClusterSettings, HubWebhookSettings
+from syncline.base.clock import EPOCH
 from syncline.base.secret import Secret
+from syncline.cluster.access.pki import KeyPair, new_authority
 from syncline.control.executor import run_in_place
 from syncline.control.leader import LeaderSettings
 from syncline.fleet.hub.admitting import MUTATE_CLUSTER
@@ -98,3 +100,14 @@ def _accepted_and_tainted(cluster: Any) -> bool:
     conditions = [one["type"] for one in (cluster.get("status") or {}).get("conditions", ())]
     taints = cluster["spec"].get("taints") or ()
     return "HubAcceptedManagedCluster" in conditions and any(one.get("timeAdded") for one in taints)
+
+
+def _stored(pair: KeyPair) -> Any:
+    data = {"tls.crt": pair.certificate_pem, "tls.key": pair.key_pem.reveal()}
+    return {"data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}}
+
+
+def test_an_authority_whose_key_is_of_another_certificate_is_replaced() -> None:
+    one, other = new_authority(EPOCH), new_authority(EPOCH)
+    assert authority_of(_stored(one), EPOCH) == one
+    assert authority_of(_stored(KeyPair(one.certificate_pem, other.key_pem)), EPOCH) is None

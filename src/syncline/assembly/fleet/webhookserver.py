@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 
 from syncline.assembly.endpoints.listening import Answer, Endpoint, listening
 from syncline.assembly.fleet.hub import HUB_NAMESPACE, HubSettings, guards
@@ -64,8 +65,9 @@ def authority_of(secret: Obj, now: datetime) -> KeyPair | None:
         data = {key: base64.b64decode(value).decode() for key, value in (secret.get("data") or {}).items()}
         pair = KeyPair(data["tls.crt"], Secret(data["tls.key"]))
         certificate = x509.load_pem_x509_certificate(pair.certificate_pem.encode())
-        CertificateAuthority(pair).issue("probe", now=now, server_names=("probe",))
-    except (KeyError, ValueError, TypeError):
+        probe = CertificateAuthority(pair).issue("probe", now=now, server_names=("probe",))
+        x509.load_pem_x509_certificate(probe.certificate_pem.encode()).verify_directly_issued_by(certificate)
+    except (KeyError, ValueError, TypeError, InvalidSignature):
         return None
     return pair if now + RENEW_AUTHORITY < certificate.not_valid_after_utc else None
 
@@ -159,13 +161,13 @@ class WebhookServer:
         while True:
             try:
                 pair, trusted = await drive(shared_authority(clock.now()), port)
-            except ApiError as error:
+                self._certify(pair, names_of(hooks), tls, clock.now())
+            except Exception as error:  # refused, or a Secret with content that is no key pair: it may be repaired
                 if not isinstance(error, Conflict) and str(error) != complained:
                     complained = str(error)
-                    log.warning("the authority of the webhooks is not known: %s; trying again", error)
+                    log.warning("the authority of the webhooks is not known: %s; trying again", error or type(error))
                 await asyncio.sleep(RETRY_S)
                 continue
-            self._certify(pair, names_of(hooks), tls, clock.now())
             url = hooks.url.replace(":0", f":{taken}") if hooks.url.endswith(":0") else hooks.url
             self.reach = Reach(url, None if url else HUB_WEBHOOK_SERVICE, trusted)
             self._rouse()
