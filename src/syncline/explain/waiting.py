@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from syncline.argo.dependencies import DEPENDS_ON, depends_on, missing, not_ready
 from syncline.argo.project.windows import SyncWindow, WindowError, matching_windows, read_windows, window_problem
 from syncline.base.cause import Cause
 from syncline.base.clock import format_time, time_or_none
 from syncline.explain.view import Found, one_line
 from syncline.gitops.application.observing.observe import AppObserved
 from syncline.gitops.application.operating.autosync import SelfHealBackoff, decide
-from syncline.gitops.application.operating.depends import DEPENDS_ON, depends_on, missing, not_ready
 from syncline.gitops.sync.conditions import WAIT_FOR, Condition, ConditionError, OutOfSteps, waits_of
 from syncline.kube.objects import Obj, ObjectRef, dig, ref_of
 

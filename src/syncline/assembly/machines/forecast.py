@@ -11,9 +11,9 @@ from datetime import timedelta
 
 from syncline.apply.actions import ApplyObject, PruneObject, SyncAction
 from syncline.apply.annotations import is_delete_hook
+from syncline.argo.dependencies import dependency_problem, depends_on, not_ready
 from syncline.argo.guard import GUARD, guard_asked, mass_deletion
 from syncline.gitops.application.observing.observe import AppObserved
-from syncline.gitops.application.operating.depends import dependency_problem, depends_on, not_ready
 from syncline.gitops.application.operating.holds import pools_to_hold
 from syncline.gitops.sync.conditions import Condition, ConditionError, OutOfSteps, gate_deadline, waits_of
 from syncline.gitops.sync.model import SyncObserved

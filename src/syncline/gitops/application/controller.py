@@ -11,6 +11,7 @@ from syncline.apply.asking import AnswerCache, Ask
 from syncline.apply.diff.memo import Verdicts
 from syncline.apply.predicting import PredictionCache
 from syncline.argo.application import REFRESH, AppView
+from syncline.argo.dependencies import DEPENDS_ON, depends_on
 from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.settings import CONFIG_MAP
 from syncline.control.cache import OfKind, Snapshot
@@ -31,7 +32,6 @@ from syncline.gitops.application.observing.observe import (
 )
 from syncline.gitops.application.observing.schemas import SchemaCache
 from syncline.gitops.application.observing.system import SystemCache
-from syncline.gitops.application.operating.depends import DEPENDS_ON, depends_on
 from syncline.gitops.application.operating.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import compare_application, plan_application, settle_asked
 from syncline.gitops.destinations import applications_in

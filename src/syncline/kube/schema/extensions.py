@@ -88,6 +88,14 @@ EXTENSIONS: tuple[Extension, ...] = (
     Extension("run-hook", "hook", _OWN, "`on-change`"),
     Extension("hook-inputs", "hook", _OWN, "`KIND/NAME` among the manifests of the same sync; nothing is looked up"),
     Extension("overtake", "Application", _OWN, "`true`"),
+    # The order over clusters.
+    Extension("cluster-wave", "Application, ManagedCluster (label)", _OWN, "an integer of at most six digits"),
+    Extension("healthy-for", "Application", _OWN, "a duration from 0s to 720h"),
+    Extension("pin-revisions", "Application", _OWN, "`false`"),
+    Extension(
+        "maintenance-windows", "ManagedCluster, ManagedClusterSet", _RIGHTS, "JSON, 65536 characters, 20 windows"
+    ),
+    Extension("release", "Application on a cluster", _OWN, "12 hexadecimal digits", ours=True),
     # Written by us on objects that tenants may write.
     Extension("operation", "hook, generated object", _OWN, "the name of an attempt, compared as a whole", ours=True),
     Extension("operation-started", "Application", _OWN, "digits, a dot, at most 6 digits", ours=True),

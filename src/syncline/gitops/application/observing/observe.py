@@ -17,6 +17,7 @@ from syncline.apply.health.overrides import HealthQuestion
 from syncline.apply.predicting import Kept
 from syncline.argo.application import AppView
 from syncline.argo.clusters import HERE, Cluster, destination_of
+from syncline.argo.dependencies import dependencies
 from syncline.argo.hydrator import sync_source, target_branch
 from syncline.argo.parameters import PARAMETERS_MAP, enables_namespace
 from syncline.argo.project import Reach
@@ -32,7 +33,6 @@ from syncline.gitops.application.manifests import PATIENCE_S, Manifests, Manifes
 from syncline.gitops.application.observing.named import Named, NamedCache
 from syncline.gitops.application.observing.orphans import count_orphans
 from syncline.gitops.application.observing.schemas import SchemaCache, Schemas
-from syncline.gitops.application.operating.depends import dependencies
 from syncline.gitops.comparison.compare import asks_server
 from syncline.gitops.holds.model import MANAGED_BY, POOL, Hold, application_label, holds_of, judged_with_holds
 from syncline.gitops.sync.conditions import ConditionError, waits_of

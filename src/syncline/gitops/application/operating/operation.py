@@ -16,6 +16,7 @@ from typing import Any
 from syncline.apply.outcome import Outcome, WaitKind
 from syncline.argo.application import AppView
 from syncline.argo.conditions import Condition, merge_conditions
+from syncline.argo.dependencies import dependency_problem, not_ready
 from syncline.argo.guard import guard_asked, mass_deletion
 from syncline.argo.project import window_problem
 from syncline.base.action import Action
@@ -31,7 +32,6 @@ from syncline.gitops.application.observing.observe import (
     signed_only,
     wanted_revisions,
 )
-from syncline.gitops.application.operating.depends import dependency_problem, not_ready
 from syncline.gitops.application.operating.holds import give_back_for_gate, renewed, taken
 from syncline.gitops.application.operating.hooks import hooks_to_run, noted_hooks
 from syncline.gitops.application.operating.pools import LeftPaused, begin_notes, end_notes, leaves_paused, left_paused
