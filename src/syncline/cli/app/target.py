@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import Any
 
 import click
@@ -11,6 +10,7 @@ import click
 from syncline.argo.application import HYDRATE, HYDRATE_STAMP, REFRESH, AppView
 from syncline.base.clock import format_time
 from syncline.cli.access.connection import Connection, namespaced
+from syncline.cli.access.following import followed
 from syncline.cli.frame.failure import BLOCKED, CommandFailed
 from syncline.cli.frame.suggesting import suggestion
 from syncline.kube import client
@@ -26,8 +26,6 @@ MAX_CONFLICTS = 5
 """Attempts to write despite the controller's concurrent writes."""
 REFRESH_S = 60.0
 """Seconds that a refresh may take before the command gives up."""
-WATCH_S = 30
-"""Seconds of one watch; the deadline is checked between two."""
 
 selector_option = click.option("-l", "--selector", default="", help="All Applications with these labels.")
 namespace_options = namespaced("Its namespace.", "-N", "--app-namespace")
@@ -160,15 +158,6 @@ def is_refreshing(app: Obj) -> bool:
     return REFRESH in annotations_of(app)
 
 
-def _now(link: Connection, where: tuple[str, str]) -> tuple[Obj, str]:
-    """Return the Application and the cluster's resourceVersion of this state, for a watch: the Application's own
-    version may be too old for the server."""
-    request = client.list_(link.resource(APPLICATION), where[0], field_selector=f"metadata.name={where[1]}")
-    listed = link.ask(request)
-    items = listed.get("items") or []
-    return (items[0] if items else get_app(link, where)), resource_version(listed)
-
-
 def until(
     link: Connection,
     where: tuple[str, str],
@@ -178,25 +167,14 @@ def until(
 ) -> Obj:
     """Watch one Application until ``reached``; the deadline is checked at every event and every watch timeout.
     ``what``: named in the error when the time is over."""
-    info = link.resource(APPLICATION)
-    deadline = link.now() + timedelta(seconds=timeout_s) if timeout_s else None
-    while True:
-        found, revision = _now(link, where)
-        if reached(found):
-            return found
-        request = client.watch(info, where[0], resource_version=revision, field_selector=f"metadata.name={where[1]}")
-        left = WATCH_S if deadline is None else max((deadline - link.now()).total_seconds(), 1.0)
-        query = dict(request.query) | {"timeoutSeconds": str(max(int(min(left, WATCH_S)), 1))}
-        for event in link.watch(client.Request("GET", request.path, query)):
-            if event["type"] == "DELETED":
-                raise CommandFailed(f"Application {'/'.join(where)} was deleted meanwhile")
-            if event["type"] != "BOOKMARK" and reached(event["object"]):
-                final: Obj = event["object"]
-                return final
-            if deadline is not None and link.now() >= deadline:
-                break
-        if deadline is not None and link.now() >= deadline:
-            message = dig(get_app(link, where), "status", "operationState", "message", default="")
-            hint = f": {message}" if message else ""
-            awaited = what if isinstance(what, str) else what()
-            raise CommandFailed(f"timed out after {timeout_s:g} s waiting for {awaited}{hint}", BLOCKED)
+    seen = False
+    for found in followed(link, link.resource(APPLICATION), where, timeout_s):
+        if found is None and seen:
+            raise CommandFailed(f"Application {'/'.join(where)} was deleted meanwhile")
+        one, seen = found or get_app(link, where), True
+        if reached(one):
+            return one
+    message = dig(get_app(link, where), "status", "operationState", "message", default="")
+    hint = f": {message}" if message else ""
+    awaited = what if isinstance(what, str) else what()
+    raise CommandFailed(f"timed out after {timeout_s:g} s waiting for {awaited}{hint}", BLOCKED)

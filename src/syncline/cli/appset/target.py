@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import click
 
 from syncline.cli.access.connection import Connection, connection_options
-from syncline.cli.app.target import CONTROL_NAMESPACE, WATCH_S, split
+from syncline.cli.access.following import followed
+from syncline.cli.app.target import CONTROL_NAMESPACE, split
 from syncline.cli.frame.failure import BLOCKED, CommandFailed
 from syncline.cli.frame.suggesting import suggestion
 from syncline.kube import client
 from syncline.kube.kinds.applicationset import APPLICATION_SET
-from syncline.kube.objects import Obj, resource_version
+from syncline.kube.objects import Obj
 
 Place = tuple[str, str]
 """Namespace and name."""
@@ -56,21 +56,7 @@ def follow(
 ) -> None:
     """Watch one ApplicationSet until ``reached``, which gets None when it is gone; 0 seconds: for ever. ``what`` is
     named in the error when the time is over."""
-    info = link.resource(APPLICATION_SET)
-    deadline = link.now() + timedelta(seconds=timeout_s) if timeout_s else None
-    while True:
-        field = f"metadata.name={where[1]}"
-        listed = link.ask(client.list_(info, where[0], field_selector=field))
-        found = next(iter(listed.get("items") or []), None)
+    for found in followed(link, link.resource(APPLICATION_SET), where, timeout_s):
         if reached(found):
             return
-        left = WATCH_S if deadline is None else max((deadline - link.now()).total_seconds(), 1.0)
-        request = client.watch(info, where[0], resource_version=resource_version(listed), field_selector=field)
-        query = dict(request.query) | {"timeoutSeconds": str(max(int(min(left, WATCH_S)), 1))}
-        for event in link.watch(client.Request("GET", request.path, query)):
-            if event["type"] != "BOOKMARK" and reached(None if event["type"] == "DELETED" else event["object"]):
-                return
-            if deadline is not None and link.now() >= deadline:
-                break
-        if deadline is not None and link.now() >= deadline:
-            raise CommandFailed(f"timed out after {timeout_s:g} s waiting for {what()}", BLOCKED)
+    raise CommandFailed(f"timed out after {timeout_s:g} s waiting for {what()}", BLOCKED)
