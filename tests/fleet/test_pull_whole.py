@@ -19,7 +19,7 @@ from syncline.kube.objects import Obj
 WEB = "/api/v1/namespaces/default/configmaps/web"
 
 
-def _set(*clusters: str) -> Obj:
+def pulled_set(*clusters: str) -> Obj:
     metadata = {
         "name": "web-{{cluster}}",
         "labels": {names.PULL: "true"},
@@ -63,7 +63,7 @@ def fleet() -> Fleet:
 
 
 def test_an_application_travels_is_synced_by_its_cluster_and_reports_home(fleet: Fleet) -> None:
-    fleet.hub.send("POST", SETS, _set("c1", "c2"))
+    fleet.hub.send("POST", SETS, pulled_set("c1", "c2"))
     fleet.time.advance(180)
     for name in ("c1", "c2"):
         assert fleet.members[name].get(WEB)["data"] == {"cluster": name}
@@ -100,7 +100,7 @@ def test_b86_what_failed_in_a_cluster_is_whole_on_the_hub_and_cut_in_the_report(
     admission = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
     fleet.members["c1"].send("POST", f"{admission}ies", policy)
     fleet.members["c1"].send("POST", f"{admission}ybindings", binding)
-    fleet.hub.send("POST", SETS, _set("c1"))
+    fleet.hub.send("POST", SETS, pulled_set("c1"))
     fleet.time.advance(1200)
     app = fleet.hub.get(f"{APPS.format('argocd')}/web-c1")
     state = app["status"]["operationState"]
@@ -124,7 +124,7 @@ def test_under_the_rules_of_acm_an_application_that_stays_healthy_is_not_written
     fleet.hub.send("POST", bindings, {**binding, "spec": {"clusterSet": "global"}})
     placement = {"apiVersion": f"{group}/v1beta1", "kind": "Placement", "metadata": {"name": "p"}, "spec": {}}
     fleet.hub.send("POST", f"/apis/{group}/v1beta1/namespaces/argocd/placements", placement)
-    fleet.hub.send("POST", SETS, _set("c1", "c2"))
+    fleet.hub.send("POST", SETS, pulled_set("c1", "c2"))
     fleet.time.advance(120)
     apps = [f"{APPS.format('argocd')}/web-{name}" for name in ("c1", "c2")]
     for app in apps:

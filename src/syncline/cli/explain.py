@@ -19,9 +19,11 @@ from syncline.cli.views.application import set_ref_of
 from syncline.cli.views.cause import describe_cause
 from syncline.control.cache import Cache
 from syncline.explain.application import explain_application
+from syncline.explain.fleet.carried import explain_carried
 from syncline.explain.graph import cause_to_obj, explain_object
 from syncline.explain.naming import SHORT, NamingError, object_ref
 from syncline.explain.view import Found, LogTail, View
+from syncline.fleet.pull.names import is_carried
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.errors import Forbidden
@@ -56,6 +58,7 @@ def explain(
     \b
     Examples:   syncline explain app/shop
                 syncline explain appset/fleet
+                syncline explain cluster/eu-1
                 syncline explain pool/worker
                 syncline explain deployment/web -n shop
     Exit codes: 0 nothing blocks, 3 blocked
@@ -125,6 +128,8 @@ def _found(link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, se
 def _application(link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, settings: AppSettings) -> Found:
     obj, now = cache.get(ref), link.now()
     assert obj is not None, "it was there a moment ago"
+    if is_carried(obj):
+        return explain_carried(View(cache, now), obj)
     include(cache, obj, settings.control_namespace)
     with source_reader(link, cache, settings.control_namespace) as reader:
         observed = observed_application(cache, ref, reader, settings, now, others)

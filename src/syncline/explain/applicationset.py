@@ -7,7 +7,7 @@ line of a template, the guard, or the step of a rollout and the Application that
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -25,6 +25,8 @@ from syncline.assembly.inspection.setplan import (
 from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
 from syncline.explain.deletion import explain_deletion
+from syncline.explain.fleet.applications import URGENT, ApplicationState, Standing
+from syncline.explain.fleet.carried import unwell
 from syncline.explain.masking import masked_found
 from syncline.explain.pods import condition
 from syncline.explain.view import Found, View, one_line
@@ -38,8 +40,11 @@ Explained = Callable[[str], Found | None]
 _POSITION = re.compile(r"template: [^:]*:(\d+)(?::(\d+))?")
 
 
-def explain_set(view: View, found: Obj, plan: PlannedSet, application: Explained) -> Found:
-    """Return the chain of causes whose head is the ApplicationSet."""
+def explain_set(
+    view: View, found: Obj, plan: PlannedSet, application: Explained, carried: Sequence[ApplicationState] = ()
+) -> Found:
+    """Return the chain of causes whose head is the ApplicationSet. ``carried``: how its Applications fare in the
+    clusters that pull them."""
     if is_terminating(found):
         below = explain_deletion(view, found)
         why = "; ".join((below.cause.message, *plan.warnings))
@@ -48,6 +53,8 @@ def explain_set(view: View, found: Obj, plan: PlannedSet, application: Explained
         cause = part(found, plan, application)
         if cause is not None:
             return masked_found(view, cause)
+        if part is _rollout and (cause := _in_clusters(found, plan, carried)) is not None:
+            return cause
     counts = f"{len(plan.applications)} Application{'' if len(plan.applications) == 1 else 's'}, all as they should be"
     outside = [one.name for step in plan.steps if not step.number for one in step.applications]
     if outside:
@@ -157,6 +164,21 @@ def _rollout(found: Obj, plan: PlannedSet, application: Explained) -> Found | No
     text += f"; waits for {step.waits}" if step.waits else ""
     head = _head(found, plan, "Rolling", text, _since(found, PROGRESSING), *(one.cause for one in shown))
     return Found(head, blocked=any(one.blocked for one in shown))
+
+
+def _in_clusters(found: Obj, plan: PlannedSet, carried: Sequence[ApplicationState]) -> Found | None:
+    """Explain Applications that are not well in the clusters that pull them. The texts are those of the clusters, which
+    mask them."""
+    urgent = [one for one in carried if one.standing in URGENT]
+    shown = unwell(urgent or carried)[:MAX_SHOWN]
+    if not shown:
+        return None
+    count = len(urgent) or sum(one.standing is not Standing.WELL for one in carried)
+    text = f"{count} of {len(carried)} Applications {'need attention' if urgent else 'are not done'}"
+    text += " in their clusters" + (f"; syncline report {name_of(found)} shows all" if count > MAX_SHOWN else "")
+    since = min((one.cause.since for one in shown if one.cause.since), default=None)
+    state = "Failing" if urgent else "Progressing"
+    return Found(_head(found, plan, state, text, since, *(one.cause for one in shown)), blocked=bool(urgent))
 
 
 def _in_step(found: Obj, plan: PlannedSet, step: PlannedStep, one: PlannedInStep, own: Found | None) -> Found:

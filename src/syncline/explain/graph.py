@@ -15,7 +15,8 @@ from syncline.base.clock import format_time, time_or_none
 from syncline.explain.advice import advice
 from syncline.explain.deletion import explain_deletion
 from syncline.explain.fleet.addons import ADDONS, explain_addon
-from syncline.explain.fleet.clusters import CLUSTERS, explain_cluster
+from syncline.explain.fleet.carried import explain_member
+from syncline.explain.fleet.clusters import CLUSTERS
 from syncline.explain.fleet.placements import PLACEMENTS, explain_placement
 from syncline.explain.fleet.replicasets import BUDGETS, SETS, explain_budget, explain_set
 from syncline.explain.fleet.works import WORKS, explain_work
@@ -250,7 +251,7 @@ _KINDS: dict[GroupKind, Callable[[View, Obj], Found]] = {
     KUBELET_CONFIG.group_kind: _generating,
     CONTAINER_RUNTIME_CONFIG.group_kind: _generating,
     HOLDS: _hold,
-    CLUSTERS: explain_cluster,
+    CLUSTERS: explain_member,
     WORKS: explain_work,
     PLACEMENTS: explain_placement,
     ADDONS: explain_addon,

@@ -11,6 +11,7 @@ OF_ARGO = (APPLICATION.group_kind, APPLICATION_SET.group_kind)
 """Kinds that live in the namespace of Applications by default."""
 SHORT = {
     "app": "applications",
+    "cluster": "managedclusters",
     "pool": "machineconfigpools",
     "work": "manifestworks",
     "mwrs": "manifestworkreplicasets",
@@ -23,6 +24,7 @@ MACHINES = ("machineconfigpools", "mcp", "machineconfig", "mc", "kubeletconfig",
 OF_A_HUB = (
     "managedclusters",
     "managedcluster",
+    "cluster",
     "manifestworks",
     "manifestwork",
     "placement",
@@ -47,7 +49,10 @@ def object_ref(mapper: Mapper, target: str, spaces: tuple[str, str]) -> ObjectRe
     kind = SHORT.get(parts[0].lower(), parts[0])
     info = mapper.by_name(kind)
     if info is None:
-        fix = next((text for words, text in SERVED if kind.lower() in words), "see `kubectl api-resources`")
+        fix = next(
+            (text for words, text in SERVED if {kind.lower(), parts[0].lower()} & {*words}),
+            "see `kubectl api-resources`",
+        )
         raise NamingError(f"{target!r}: the cluster serves no kind {parts[0]!r}; {fix}")
     default = spaces[1] if info.group_kind in OF_ARGO else spaces[0]
     space = parts[1] if len(parts) == 3 else default

@@ -13,6 +13,7 @@ from syncline.cli.appset.rows import rows
 from syncline.cli.appset.stage import Stage
 from syncline.control.cache import Cache
 from syncline.explain.applicationset import explain_set, made_by
+from syncline.explain.fleet.setreport import set_report
 from syncline.explain.view import Found, View
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, name_of, namespace_of
@@ -27,7 +28,9 @@ def explained_set(
         ref = ObjectRef(*APPLICATION.group_kind, namespace_of(found), name)
         return application(ref) if cache.get(ref) is not None else None
 
-    return explain_set(view, found, _planned(link, cache, found, control), below)
+    rows = set_report(view, found, control).rows
+    carried = [one for one in rows if one.pulled or one.app is None]
+    return explain_set(view, found, _planned(link, cache, found, control), below, carried)
 
 
 def origin(link: Connection, cache: Cache, owner: ObjectRef, name: str, control: str) -> Cause:

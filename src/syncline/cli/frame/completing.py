@@ -41,6 +41,7 @@ KINDS = {
     "mc": {"name": CONFIGS, "names": POOLS, "pool_name": POOLS},
     "plan": {"target": TARGETS},
     "explain": {"words": TARGETS},
+    "report": {"name": SETS},
     "context": {"name": CONTEXTS},
 }
 """Group → argument → the kind of its names."""

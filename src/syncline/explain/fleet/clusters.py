@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from syncline.assembly.inspection.fleet import REQUEST
 from syncline.base.cause import OR, Cause
 from syncline.base.clock import format_time, time_or_none
@@ -128,9 +130,14 @@ def _said(obj: Obj, what: str, condition: Obj, fix: str) -> Cause:
     return Cause(f"{what} of {name_of(obj)}", str(condition.get("reason")), message, since, next_action=fix)
 
 
+def last_sign(view: View, cluster: str) -> datetime | None:
+    """Return when the agent of a cluster renewed its lease last; None: never, or it may not be read."""
+    lease = view.cluster.get(ObjectRef(*LEASES, cluster, LEASE))
+    return time_or_none(dig(lease or {}, "spec", "renewTime"))
+
+
 def _lease(view: View, obj: Obj) -> str:
-    lease = view.cluster.get(ObjectRef(*LEASES, name_of(obj), LEASE))
-    renewed = time_or_none(dig(lease or {}, "spec", "renewTime"))
+    renewed = last_sign(view, name_of(obj))
     if renewed is None:
         return ""
     return f"Last sign of life {format_time(renewed)}; the hub waits {grace_of(obj).total_seconds():.0f} s."

@@ -125,14 +125,15 @@ def observe_app(cache: Snapshot, ref: ObjectRef, chosen: Variant | None, limit: 
         cache.get(ObjectRef(*CLUSTERS, "", target)),
         cache.objects(DECISIONS, ref.namespace) if acm else (),
         cache.objects(PROJECTS) if acm else (),
-        _argo_namespaces(cache) if acm else (),
+        argo_namespaces(cache) if acm else (),
         [one for one in works if names.is_part(one, target, names.work_name(app))],
         limit,
     )
     return Carried(ref.namespace, ref.name, variant, seen, works, off, missing)
 
 
-def _argo_namespaces(cache: Snapshot) -> list[str]:
+def argo_namespaces(cache: Snapshot) -> list[str]:
+    """Return the namespaces of Deployments that are part of Argo CD, in the order of the API."""
     parts = (one for one in cache.objects(DEPLOYMENTS) if labels_of(one).get("app.kubernetes.io/part-of") == "argocd")
     return [namespace_of(one) for one in parts]
 

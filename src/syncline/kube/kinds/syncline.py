@@ -73,7 +73,7 @@ def report_crd() -> Obj:
     content = obj(
         {
             "application": texts("namespace", "name") | {"description": "the Application on the cluster"},
-            "health": texts("status", "message"),
+            "health": texts("status", "message", "lastTransitionTime"),
             "sync": texts("status", "revision"),
             "operation": texts("phase", "message", "startedAt", "finishedAt", "revision"),
             "conditions": atomic(texts("type", "message", "lastTransitionTime"), maxItems=100),

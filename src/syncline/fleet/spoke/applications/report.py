@@ -24,22 +24,10 @@ _BAD_HEALTH: Final = ("Degraded", "Missing")
 def report_of(app: Obj, work: Obj) -> Obj:
     """Return the report of an Application on the cluster. ``work``: the ManifestWork on the hub that brought it, which
     owns the report."""
-    status: Obj = app.get("status") or {}
-    operation: Obj = status.get("operationState") or {}
-    failed = _failed(status, operation)
-    resources = [_resource(one) for one in _dicts(status.get("resources"))]
-    content: Obj = {
-        "application": {"namespace": namespace_of(app), "name": name_of(app)},
-        "health": _texts(status.get("health"), ("status", "message")),
-        "sync": _texts(status.get("sync"), ("status", "revision")),
-        "operation": _operation(operation),
-        "conditions": [
-            _texts(one, ("type", "message", "lastTransitionTime")) for one in _dicts(status.get("conditions"))
-        ][:100],
-        "failed": failed[:MAX_FAILED],
-        "resources": resources[:MAX_REPORTED],
-        "omitted": max(len(resources) - MAX_REPORTED, 0) + max(len(failed) - MAX_FAILED, 0),
-    }
+    content = content_of(app)
+    failed, resources = content.get("failed", []), content.get("resources", [])
+    omitted = max(len(resources) - MAX_REPORTED, 0) + max(len(failed) - MAX_FAILED, 0)
+    content |= {"failed": failed[:MAX_FAILED], "resources": resources[:MAX_REPORTED], "omitted": omitted}
     owner = {"apiVersion": work["apiVersion"], "kind": work["kind"], "name": name_of(work)}
     return {
         "apiVersion": REPORT.api_version,
@@ -51,6 +39,25 @@ def report_of(app: Obj, work: Obj) -> Obj:
         },
         "report": _bounded({key: value for key, value in content.items() if value}),
     }
+
+
+def content_of(app: Obj) -> Obj:
+    """Return what the status of any Application says, in the fields of a report, without the bounds of an object and
+    without empty fields."""
+    status: Obj = app.get("status") or {}
+    operation: Obj = status.get("operationState") or {}
+    content: Obj = {
+        "application": {"namespace": namespace_of(app), "name": name_of(app)},
+        "health": _texts(status.get("health"), ("status", "message", "lastTransitionTime")),
+        "sync": _texts(status.get("sync"), ("status", "revision")),
+        "operation": _operation(operation),
+        "conditions": [
+            _texts(one, ("type", "message", "lastTransitionTime")) for one in _dicts(status.get("conditions"))
+        ][:100],
+        "failed": _failed(status, operation),
+        "resources": [_resource(one) for one in _dicts(status.get("resources"))],
+    }
+    return {key: value for key, value in content.items() if value}
 
 
 def _dicts(value: Any) -> list[Obj]:

@@ -1,0 +1,252 @@
+"""The report of ApplicationSets as one HTML page. :func:`report_page`.
+
+The page needs nothing else: no address is in it, its style and its few lines of script are allowed by their hashes, and
+without the script it only lacks the filter. Every text goes through ``xml.etree``, which escapes it, after
+:func:`~syncline.cli.frame.terminal.plain`, which shows control characters and marks of direction as escapes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from syncline.base.cause import OR, Cause
+from syncline.base.clock import format_time
+from syncline.cli.frame.output import age
+from syncline.cli.frame.terminal import plain
+from syncline.cli.views.application import short_revision
+from syncline.cli.views.fleet.setreport import cut, silence, summary_line, title
+from syncline.explain.fleet.applications import NEEDS_AGENT, URGENT, ApplicationState, Failure, Standing
+from syncline.explain.fleet.setreport import SetReport
+from syncline.kube.objects import ObjectRef, name_of
+
+MAX_MESSAGE: Final = 32_768
+"""Characters of a message, as in an ApplicationReport."""
+MAX_FAILURES: Final = 200
+"""Failures of one cluster; ``-o json`` has all."""
+MAX_ROWS: Final = 5000
+"""Rows of a page; a browser still scrolls it."""
+COLUMNS: Final = ("Cluster", "Application", "Sync", "Health", "Operation", "Revision", "Since", "Cause")
+STYLE: Final = """
+:root { color-scheme: light dark; --bad: #b3261e; --soft: #8a6100; --good: #1e6b34; --line: #d5d9e0; --dim: #5b6472;
+  --back: #ffffff; --fore: #1a1d23; --head: #f3f5f8; }
+@media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --soft: #f2c14e; --good: #7ed491; --line: #3a414d;
+  --dim: #a3adbb; --back: #14171c; --fore: #e8eaee; --head: #1e232b; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 96rem; padding: 1.5rem; background: var(--back); color: var(--fore);
+  font: 15px/1.45 system-ui, sans-serif; }
+h1 { font-size: 1.35rem; margin: 0 0 .2rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .2rem; }
+p { margin: .2rem 0 .8rem; } .dim { color: var(--dim); }
+.counts { display: flex; flex-wrap: wrap; gap: .5rem; list-style: none; margin: .6rem 0 1rem; padding: 0; }
+.counts li { border: 1px solid var(--line); border-radius: .4rem; padding: .25rem .7rem; }
+.counts b { font-size: 1.15rem; margin-right: .35rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .45rem .6rem; border-bottom: 1px solid var(--line); }
+th { background: var(--head); font-weight: 600; white-space: nowrap; }
+td { overflow-wrap: anywhere; } td.short { white-space: nowrap; overflow-wrap: normal; }
+td.cause { min-width: 20rem; width: 50%; } td.cause p { margin: 0 0 .3rem; }
+bdi, pre { unicode-bidi: isolate; }
+pre { margin: .3rem 0; padding: .5rem .6rem; background: var(--head); border-radius: .3rem; white-space: pre-wrap;
+  overflow-wrap: anywhere; font: 13px/1.4 ui-monospace, monospace; max-height: 24rem; overflow: auto; }
+details { margin: .1rem 0; } summary { cursor: pointer; }
+ul.chain { margin: .2rem 0; padding-left: 1.1rem; }
+.bad { color: var(--bad); } .soft { color: var(--soft); } .good { color: var(--good); }
+tr.silent td { color: var(--dim); font-style: italic; }
+.filter { margin: .8rem 0; } .filter[hidden] { display: none; }
+.filter input, .filter select { font: inherit; padding: .3rem .5rem; margin-right: .5rem; color: inherit;
+  background: var(--back); border: 1px solid var(--line); border-radius: .3rem; }
+@media print { body { max-width: none; padding: 0; font-size: 11px; } .filter { display: none; }
+  pre { max-height: none; overflow: visible; } tr { break-inside: avoid; } thead { display: table-header-group; } }
+@media (max-width: 50rem) { thead { display: none; } td { display: block; border: 0; padding: .1rem .6rem; }
+  td.cause { min-width: 0; width: auto; } td.short { display: inline-block; }
+  tr { display: block; border-bottom: 1px solid var(--line); padding: .5rem 0; } }
+[hidden] { display: none !important; }
+"""
+SCRIPT: Final = """
+var box = document.getElementById('filter'), text = document.getElementById('text'),
+  standing = document.getElementById('standing');
+function show() {
+  var wanted = text.value.toLowerCase();
+  document.querySelectorAll('tbody tr').forEach(function (row) {
+    var right = !standing.value || row.dataset.standing === standing.value;
+    row.hidden = !(right && row.textContent.toLowerCase().indexOf(wanted) >= 0);
+  });
+}
+box.hidden = false;
+text.addEventListener('input', show);
+standing.addEventListener('change', show);
+"""
+_COUNTS: Final = (
+    ("clusters", "clusters", ""),
+    ("healthy", "healthy", "good"),
+    ("notHealthy", "not healthy", "bad"),
+    ("inProgress", "in progress", "soft"),
+    ("synced", "synced", "good"),
+    ("notSynced", "not synced", "soft"),
+    ("silent", "not reporting", "bad"),
+    ("missing", "without an Application that runs", "bad"),
+)
+_TONES: Final = {
+    "Healthy": "good",
+    "Synced": "good",
+    "Succeeded": "good",
+    "Degraded": "bad",
+    "Missing": "bad",
+    "Failed": "bad",
+    "Error": "bad",
+    "OutOfSync": "soft",
+    "Progressing": "soft",
+    "Running": "soft",
+}
+
+
+def report_page(reports: Sequence[SetReport]) -> str:
+    """Return the page, a whole document."""
+    page = Element("html", lang="en")
+    head = SubElement(page, "head")
+    SubElement(head, "meta", charset="utf-8")
+    SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": policy()})
+    SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
+    SubElement(head, "meta", name="referrer", content="no-referrer")
+    name = title(reports[0]) if len(reports) == 1 else "ApplicationSets"
+    _text(SubElement(head, "title"), f"Report: {name}")
+    SubElement(head, "style").text = STYLE
+    body = SubElement(page, "body")
+    _text(SubElement(body, "h1"), name)
+    if reports:
+        _text(SubElement(body, "p", {"class": "dim"}), f"As of {format_time(reports[0].now)}")
+    _filter(body)
+    for one in reports:
+        if len(reports) > 1:
+            _text(SubElement(body, "h2"), title(one))
+        _report(body, one)
+    SubElement(body, "script").text = SCRIPT
+    return f"<!doctype html>\n{tostring(page, encoding='unicode', method='html')}\n"
+
+
+def policy() -> str:
+    """Return the Content-Security-Policy: nothing is loaded, and only the style and the script of the page count."""
+    found = {
+        key: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for key, text in (("style", STYLE), ("script", SCRIPT))
+    }
+    return (
+        f"default-src 'none'; style-src 'sha256-{found['style']}'; script-src 'sha256-{found['script']}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _text(parent: Element, text: str) -> Element:
+    """Add the text, in a direction of its own; what a terminal or a browser would act on is shown as an escape."""
+    SubElement(parent, "bdi").text = plain(text).replace("\r", "")
+    return parent
+
+
+def _filter(body: Element) -> None:
+    """Add the filter, hidden until the script is there for it."""
+    box = SubElement(body, "div", {"class": "filter", "id": "filter", "hidden": "hidden"})
+    label = SubElement(box, "label")
+    label.text = "Show "
+    chosen = SubElement(label, "select", id="standing")
+    SubElement(chosen, "option", value="").text = "all"
+    for one in Standing:
+        SubElement(chosen, "option", value=str(one)).text = str(one)
+    also = SubElement(box, "label")
+    also.text = "with "
+    SubElement(also, "input", {"id": "text", "type": "search", "placeholder": "a word"})
+
+
+def _report(body: Element, report: SetReport) -> None:
+    counts = report.counts
+    listed = SubElement(body, "ul", {"class": "counts"})
+    for key, word, tone in _COUNTS:
+        if counts[key] or key in ("clusters", "healthy", "synced"):
+            item = SubElement(listed, "li")
+            number = SubElement(item, "b", {"class": tone if counts[key] else ""})
+            number.text, number.tail = str(counts[key]), word
+    unsure = summary_line(report).partition("; ")[2]
+    if unsure:
+        _text(SubElement(body, "p", {"class": "dim"}), unsure)
+    table = SubElement(body, "table")
+    row = SubElement(SubElement(table, "thead"), "tr")
+    for name in COLUMNS:
+        SubElement(row, "th", scope="col").text = name
+    rows = SubElement(table, "tbody")
+    for one in report.rows[:MAX_ROWS]:
+        _row(rows, one, report.now)
+    if len(report.rows) > MAX_ROWS:
+        _text(SubElement(body, "p"), f"… and {len(report.rows) - MAX_ROWS} more rows (-o json has all)")
+
+
+def _row(rows: Element, one: ApplicationState, now: datetime) -> None:
+    silent = one.standing is Standing.SILENT
+    row = SubElement(rows, "tr", {"class": str(one.standing), "data-standing": str(one.standing)})
+    _text(SubElement(row, "td"), one.cluster)
+    _text(SubElement(row, "td"), name_of(one.app) if one.app is not None else "–")
+    unknown = one.app is None or (one.problem is not None and one.sync == "Unknown")
+    for value in (one.sync, one.health, one.operation.get("phase") or ""):
+        shown = "–" if unknown or not value else f"({value})" if silent else value
+        _text(SubElement(row, "td", {"class": f"short {'' if silent else _TONES.get(value, '')}".strip()}), shown)
+    _text(SubElement(row, "td", {"class": "short"}), cut(short_revision(one.revision), 40) or "–")
+    since = SubElement(row, "td", {"class": "short"})
+    _text(since, age(one.since, now) if one.since else "–")
+    if one.since:
+        since.set("title", format_time(one.since))
+    _causes(SubElement(row, "td", {"class": "cause"}), one, now)
+
+
+def _causes(cell: Element, one: ApplicationState, now: datetime) -> None:
+    if one.standing is Standing.SILENT:
+        _text(SubElement(cell, "p", {"class": "bad"}), silence(one, now))
+    if one.problem is not None:
+        _chain(SubElement(cell, "ul", {"class": "chain"}), one.problem)
+    if one.operation.get("phase") == "Running" and one.operation.get("message"):
+        _text(SubElement(cell, "p"), one.operation["message"][:MAX_MESSAGE])
+    for each in one.failures[:MAX_FAILURES]:
+        _failure(cell, each)
+    left = len(one.failures) - MAX_FAILURES
+    if left > 0 or one.omitted:
+        _text(SubElement(cell, "p", {"class": "dim"}), f"{max(left, 0) + one.omitted} more are left out")
+    if one.pulled and not one.detailed and one.work is not None and one.standing in URGENT:
+        _text(SubElement(cell, "p", {"class": "dim"}), NEEDS_AGENT)
+    if not len(cell):
+        cell.text = "–"
+
+
+def _failure(cell: Element, one: Failure) -> None:
+    """Add a failure: its first cause, and behind it the whole message and the chain."""
+    said = one.message.strip()
+    if not one.because and len(one.line) < 300 and said in one.line:
+        _text(SubElement(cell, "p", {"class": "bad"}), one.line)
+        return
+    more = SubElement(cell, "details")
+    _text(SubElement(more, "summary", {"class": "bad"}), one.line)
+    if said:
+        _text(SubElement(more, "pre"), cut(said, MAX_MESSAGE))
+    if one.because:
+        chain = SubElement(more, "ul", {"class": "chain"})
+        for each in one.because:
+            _chain(chain, each)
+
+
+def _chain(parent: Element, cause: Cause) -> None:
+    item = SubElement(parent, "li")
+    _text(item, f"{_subject(cause.subject)} {cause.state}: {cause.message}")
+    for way in cause.next_action.split(OR) if cause.next_action else ():
+        _text(SubElement(item, "div", {"class": "dim"}), f"next: {way}")
+    if cause.because:
+        below = SubElement(item, "ul", {"class": "chain"})
+        for each in cause.because:
+            _chain(below, each)
+
+
+def _subject(subject: str) -> str:
+    """Return ``Pod shop/web-1`` for ``/Pod/shop/web-1``; plain names stay."""
+    if subject.count("/") != 3 or " " in subject:
+        return subject
+    ref = ObjectRef.parse(subject)
+    return f"{ref.kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{ref.kind} {ref.name}"
