@@ -27,6 +27,7 @@ from bench import (
     overlapping,
     placements,
     pool,
+    pull,
     separate,
     syncing,
     threeagents,
@@ -181,7 +182,7 @@ def main() -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("all", "verbs", "watches", "appsets", *ALONE),
+        choices=("all", "verbs", "watches", "appsets", "pull", *ALONE),
         default="all",
         help="all but the others, or one of them",
     )
@@ -192,6 +193,8 @@ def main() -> None:
     peer_programs = "appsets: folder of Argo CD's programs, measured beside ours (bench/argocd.py)"
     parser.add_argument("--argocd", type=Path, metavar="FOLDER", help=peer_programs)
     parser.add_argument("--soak", type=float, default=0.0, metavar="MINUTES", help="watches: change for so long")
+    parser.add_argument("--clusters", type=int, default=0, metavar="N", help="pull: one fleet of so many clusters")
+    parser.add_argument("--applications", type=int, default=0, metavar="M", help="pull: Applications of each cluster")
     chosen = parser.parse_args()
     quick = chosen.quick
     begun = time.perf_counter()
@@ -205,6 +208,9 @@ def main() -> None:
         return
     if chosen.what == "appsets":
         appsets.figures(table, quick=quick, programs=chosen.argocd)
+        return
+    if chosen.what == "pull":
+        pull.figures(table, quick=quick, clusters=chosen.clusters, applications=chosen.applications)
         return
     with tempfile.TemporaryDirectory(prefix="bench-") as place:
         folder = Path(place)

@@ -91,6 +91,8 @@ class WatchActor:
         watched.wanted_changed = self._rediscover
         self._failed: set[GroupKind] = set()
         """Kinds whose last request failed."""
+        self.stirred: Callable[[], None] = lambda: None
+        """Called when there are events to take in, for drivers of very many actors."""
         self._again: datetime | None = None
         """When what failed twice is requested again: a server that does not answer is not asked all the time."""
 
@@ -194,8 +196,12 @@ class WatchActor:
         answer = self._transport.send(informer.watch_request())
         if answer.stream is None:
             raise error_from_status(answer.obj, answer.status)
-        answer.stream.on_ready = lambda: self._news.setdefault(kind)
+        answer.stream.on_ready = partial(self._heard, kind)
         return answer.stream
+
+    def _heard(self, kind: GroupKind) -> None:
+        self._news[kind] = None
+        self.stirred()
 
     def _tell(self, kind: GroupKind, changes: list) -> None:  # type: ignore[type-arg]
         if kind == CRDS and changes:
