@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncline.explain.advice import advice
+from syncline.apply.causes.advice import advice
 
 SENTENCES = [
     (

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from syncline.apply.causes.pods import explain_pod
 from syncline.base.clock import EPOCH
 from syncline.control.cache import Cache
-from syncline.explain.pods import explain_pod
 from syncline.explain.view import View
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj

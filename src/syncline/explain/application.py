@@ -21,12 +21,12 @@ from syncline.apply.actions import (
     SyncAction,
 )
 from syncline.apply.annotations import is_delete_hook
+from syncline.apply.causes.advice import advice
+from syncline.apply.causes.masking import masked_found
 from syncline.apply.outcome import Outcome, WaitKind
 from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
-from syncline.explain.advice import advice
 from syncline.explain.graph import deepened, explain_object
-from syncline.explain.masking import masked_found
 from syncline.explain.view import Found, View, one_line
 from syncline.explain.waiting import (
     awaited_applications,

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from syncline.apply.causes.masking import masked_found
+from syncline.apply.causes.pods import condition
 from syncline.appset.status import ERROR, PROGRESSING, UP_TO_DATE
 from syncline.appset.status import SOURCE_WAIT as WAITING
 from syncline.assembly.inspection.setplan import (
@@ -27,8 +29,6 @@ from syncline.base.clock import time_or_none
 from syncline.explain.deletion import explain_deletion
 from syncline.explain.fleet.applications import URGENT, ApplicationState, Standing
 from syncline.explain.fleet.carried import unwell
-from syncline.explain.masking import masked_found
-from syncline.explain.pods import condition
 from syncline.explain.view import Found, View, one_line
 from syncline.kube.objects import Obj, dig, is_terminating, name_of, namespace_of
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from syncline.apply.health import HealthStatus, health_of
+from syncline.apply.causes.masking import masked_found
+from syncline.apply.causes.objects import KINDS, by_health, plain
+from syncline.apply.causes.pods import condition
 from syncline.base.cause import Cause
 from syncline.base.clock import format_time, time_or_none
-from syncline.explain.advice import advice
 from syncline.explain.deletion import explain_deletion
 from syncline.explain.fleet.addons import ADDONS, explain_addon
 from syncline.explain.fleet.carried import explain_member
@@ -20,10 +21,7 @@ from syncline.explain.fleet.clusters import CLUSTERS
 from syncline.explain.fleet.placements import PLACEMENTS, explain_placement
 from syncline.explain.fleet.replicasets import BUDGETS, SETS, explain_budget, explain_set
 from syncline.explain.fleet.works import WORKS, explain_work
-from syncline.explain.masking import masked_found
-from syncline.explain.pods import condition, explain_pod
-from syncline.explain.view import Found, View, one_line, warnings_of
-from syncline.explain.workloads import explain_job, explain_workload
+from syncline.explain.view import Found, View
 from syncline.gitops.holds.model import POOL, Hold, holds_of
 from syncline.kube.kinds.machineconfiguration import CONTAINER_RUNTIME_CONFIG, KUBELET_CONFIG
 from syncline.kube.kinds.syncline import HOLD
@@ -48,14 +46,13 @@ from syncline.machineconfig.pools.membership import MembershipError, primary_poo
 MAX_DEPTH = 12
 """Maximum depth of causes; a longer chain is a loop, and a bug."""
 HOLDS = HOLD.group_kind
-BAD = (HealthStatus.DEGRADED, HealthStatus.MISSING, HealthStatus.UNKNOWN)
 
 
 def explain_object(view: View, obj: Obj) -> Found:
     """Explain one object; for a healthy object the result is its state."""
     if is_terminating(obj) and ref_of(obj).group_kind not in _DEPARTURES:
         return masked_found(view, explain_deletion(view, obj))
-    return masked_found(view, _KINDS.get(ref_of(obj).group_kind, _by_health)(view, obj))
+    return masked_found(view, _KINDS.get(ref_of(obj).group_kind, by_health)(view, obj))
 
 
 def deepened(view: View, cause: Cause) -> Found:
@@ -96,38 +93,6 @@ def cause_to_obj(cause: Cause, depth: int = 0) -> Obj:
     return {key: value for key, value in found.items() if value}
 
 
-def _by_health(view: View, obj: Obj) -> Found:
-    """Explain a kind of which only health and Events are known."""
-    health = health_of(obj)
-    state = str(health.status) if health is not None else "Present"
-    said = health.message if health is not None else ""
-    events = [] if state == HealthStatus.HEALTHY else warnings_of(view, obj)[:1]
-    because = tuple(Cause("event", str(e.get("reason")), one_line(str(e.get("message")))) for e in events)
-    blocked = state in BAD or bool(events)
-    fix = advice(said) or (advice(because[0].message) if because else "")
-    return Found(_plain(obj, state, said, *because, fix=fix), blocked=blocked)
-
-
-def _claim(view: View, claim: Obj) -> Found:
-    phase = str(dig(claim, "status", "phase", default="Pending"))
-    if phase == "Bound":
-        return Found(_plain(claim, phase, f"bound to {dig(claim, 'spec', 'volumeName', default='')}"), blocked=False)
-    events = warnings_of(view, claim)
-    said = str(events[0].get("message")) if events else "no volume matches it yet"
-    wanted = dig(claim, "spec", "storageClassName")
-    fix = "make a PersistentVolume that it can bind, or a StorageClass that provisions one"
-    return Found(_plain(claim, phase, f"storage class {wanted or '(default)'}: {said}", fix=fix), blocked=True)
-
-
-def _service(view: View, service: Obj) -> Found:
-    waits = dig(service, "spec", "type") == "LoadBalancer" and not dig(service, "status", "loadBalancer", "ingress")
-    if not waits:
-        return _by_health(view, service)
-    events = warnings_of(view, service)
-    said = str(events[0].get("message")) if events else "no load balancer has given it an address yet"
-    return Found(_plain(service, "Progressing", said, fix=advice("load balancer")), blocked=bool(events))
-
-
 def _pool(view: View, pool: Obj) -> Found:
     """Explain a pool by its machine-config causes and its Holds, also if another operator manages it."""
     reason = pool_cause(view.machines, pool)
@@ -161,7 +126,7 @@ def _hold(view: View, obj: Obj) -> Found:
     reason = f": {hold.reason}" if hold.reason else ""
     lives = hold.lives(view.now)
     fix = f"wait, or ask {hold.owner or 'its owner'}; to end it: kubectl delete hold {name_of(obj)}" if lives else ""
-    cause = _plain(obj, "Held" if lives else "Expired", text + reason, fix=fix)
+    cause = plain(obj, "Held" if lives else "Expired", text + reason, fix=fix)
     ends = replace(cause, until=hold.expires, then="nodes of its pools are updated again") if lives else cause
     return Found(ends, blocked=False)
 
@@ -171,9 +136,9 @@ def _budget(view: View, budget: Obj) -> Found:
     healthy, desired = status.get("currentHealthy") or 0, status.get("desiredHealthy") or 0
     text = f"{healthy} of {status.get('expectedPods') or 0} pods are healthy, {desired} have to be"
     if status.get("disruptionsAllowed"):
-        return Found(_plain(budget, "Allows", f"{status['disruptionsAllowed']} evictions; {text}"), blocked=False)
+        return Found(plain(budget, "Allows", f"{status['disruptionsAllowed']} evictions; {text}"), blocked=False)
     fix = "get more of its pods ready, run more of them, or relax the budget"
-    return Found(_plain(budget, "Refuses", f"any eviction: {text}", fix=fix), blocked=True)
+    return Found(plain(budget, "Refuses", f"any eviction: {text}", fix=fix), blocked=True)
 
 
 def _node(view: View, node: Obj) -> Found:
@@ -183,17 +148,17 @@ def _node(view: View, node: Obj) -> Found:
     except MembershipError as error:
         below = unreadable_pool(view.machines)
         if below is not None:
-            return Found(_plain(node, "in no pool", str(error), below), blocked=True)
+            return Found(plain(node, "in no pool", str(error), below), blocked=True)
         fix = "take one of its role labels away"
-        return Found(_plain(node, "in no pool", str(error), fix=fix), blocked=True)
+        return Found(plain(node, "in no pool", str(error), fix=fix), blocked=True)
     if CURRENT in annotations_of(node) or pool is not None:
         return _of_pool(view, node, pool)
     ready = condition(node, "Ready")
     cordoned = ", cordoned (spec.unschedulable)" if dig(node, "spec", "unschedulable") else ""
     if ready.get("status") == "True":
-        return Found(_plain(node, "Ready", f"{ready.get('message') or ''}{cordoned}"), blocked=bool(cordoned))
+        return Found(plain(node, "Ready", f"{ready.get('message') or ''}{cordoned}"), blocked=bool(cordoned))
     text = f"{ready.get('reason') or 'no condition Ready'}: {ready.get('message') or ''}{cordoned}"
-    return Found(_plain(node, "NotReady", text, fix="check its kubelet; is the machine on?"), blocked=True)
+    return Found(plain(node, "NotReady", text, fix="check its kubelet; is the machine on?"), blocked=True)
 
 
 def _of_pool(view: View, node: Obj, pool: Obj | None) -> Found:
@@ -210,9 +175,9 @@ def _record(view: View, record: Obj) -> Found:
     node = view.cluster.get(ObjectRef("", "Node", "", name_of(record)))
     if node is None:
         text = "its node is gone: it goes, too, as what the node owned"
-        return Found(_plain(record, "left over", text), blocked=False)
+        return Found(plain(record, "left over", text), blocked=False)
     below = _node(view, node)
-    return Found(_plain(record, below.cause.state, f"of node {name_of(node)}", below.cause), blocked=below.blocked)
+    return Found(plain(record, below.cause.state, f"of node {name_of(node)}", below.cause), blocked=below.blocked)
 
 
 def _generating(view: View, config: Obj) -> Found:
@@ -220,31 +185,12 @@ def _generating(view: View, config: Obj) -> Found:
     return Found(_dated(cause.cause, config), blocked=cause.blocked)
 
 
-def _plain(obj: Obj, state: str, message: str, *because: Cause, fix: str = "") -> Cause:
-    return Cause(
-        subject=str(ref_of(obj)),
-        state=state,
-        message=one_line(message),
-        since=time_or_none(dig(obj, "metadata", "creationTimestamp")),
-        next_action=fix,
-        evidence=(("uid", uid_of(obj)),) if uid_of(obj) else (),
-        because=because,
-    )
-
-
 _DEPARTURES = (CLUSTERS, WORKS)
 """Kinds whose agent cleans up when they are deleted; they explain that themselves."""
 _KINDS: dict[GroupKind, Callable[[View, Obj], Found]] = {
-    GroupKind("", "Pod"): explain_pod,
-    GroupKind("batch", "Job"): explain_job,
-    GroupKind("apps", "Deployment"): explain_workload,
-    GroupKind("apps", "ReplicaSet"): explain_workload,
-    GroupKind("apps", "StatefulSet"): explain_workload,
-    GroupKind("apps", "DaemonSet"): explain_workload,
-    GroupKind("", "PersistentVolumeClaim"): _claim,
+    **KINDS,
     GroupKind("policy", "PodDisruptionBudget"): _budget,
     GroupKind("", "Node"): _node,
-    GroupKind("", "Service"): _service,
     POOL: _pool,
     MACHINE_CONFIG: _machine_config,
     MACHINE_CONFIG_NODE: _record,

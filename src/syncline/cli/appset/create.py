@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from syncline.apply.causes.pods import condition
 from syncline.appset.observing.observe import REFRESH
 from syncline.cli.access.connection import Connection
 from syncline.cli.app.target import CONTROL_NAMESPACE, MANAGER, MAX_CONFLICTS
@@ -18,7 +19,6 @@ from syncline.cli.appset.target import follow, get_set, place_of, set_options
 from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.views.appset import describe_set, qualified
-from syncline.explain.pods import condition
 from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.applicationset import APPLICATION_SET

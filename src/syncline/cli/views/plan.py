@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from syncline.apply.causes.advice import advice
 from syncline.apply.outcome import WaitKind
 from syncline.assembly.inspection.preview import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
 from syncline.cli.views.application import short_revision
 from syncline.cli.views.diff import describe_difference
-from syncline.explain.advice import advice
 from syncline.kube.objects import ObjectRef
 
 MARKS = {

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from syncline.apply.causes.advice import advice
 from syncline.base.cause import Cause
-from syncline.explain.advice import advice
 from syncline.explain.fleet.applications import (
     NEEDS_AGENT,
     ORDER,

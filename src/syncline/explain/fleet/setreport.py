@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from syncline.apply.causes.pods import condition
 from syncline.appset.observing.observe import generators_of
 from syncline.appset.status import ERROR
 from syncline.argo.clusters import Cluster, clusters_of
 from syncline.base.cause import OR, Cause
 from syncline.explain.fleet.applications import ORDER, URGENT, ApplicationState, Standing, application_state
-from syncline.explain.pods import condition
 from syncline.explain.view import View, one_line
 from syncline.fleet.pull import names
 from syncline.fleet.pull.observe import APPS, DECISIONS

@@ -10,15 +10,26 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from syncline.apply.causes.advice import advice
+from syncline.apply.causes.masking import masked
+from syncline.apply.causes.view import Found, View, one_line, warnings_of
 from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
-from syncline.explain.advice import advice
-from syncline.explain.masking import masked
-from syncline.explain.view import Found, View, one_line, warnings_of
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, ref_of, uid_of
 
 STARTING = ("", "ContainerCreating", "PodInitializing")
 """Reasons for waiting that are normal."""
+OF_KUBELET = (
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "ErrImageNeverPull",
+    "ErrImagePull",
+    "ImageInspectError",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "RegistryUnavailable",
+)
+"""Reasons for waiting whose message holds nothing that a program in the container wrote."""
 PREEMPTION = re.compile(r"\.? (?:no new claims to deallocate|preemption:).*", re.DOTALL)
 LOG_LINES = 3
 """Number of last log lines that an explanation quotes."""
@@ -86,7 +97,8 @@ def _exit(view: View, pod: Obj, status: Obj, end: Obj, state: str, why: str = ""
     """Explain how a container exited, with the end of its log as a deeper cause."""
     name = str(status.get("name"))
     reason = end.get("reason") or "Error"
-    said = masked(view, namespace_of(pod), f": {end['message']}" if end.get("message") else "")
+    quoted = end.get("message") if view.quotes else ""
+    said = masked(view, namespace_of(pod), f": {quoted}" if quoted else "")
     message = f'container "{name}" ended with exit code {end.get("exitCode")} ({reason}){said}'
     lines = masked(view, namespace_of(pod), "\n".join(view.logs(namespace_of(pod), name_of(pod), name))).splitlines()
     log = _log_cause(pod, name, lines)
@@ -153,7 +165,8 @@ def _waiting(view: View, pod: Obj, status: Obj, waiting: Obj) -> Cause:
     if reason == "CrashLoopBackOff" and last:
         restarts = f"restarted {status.get('restartCount') or 0} times"
         return _exit(view, pod, status, last, reason, restarts)
-    said = str(waiting.get("message") or "it cannot be started")
+    known = view.quotes or reason in OF_KUBELET
+    said = str((waiting.get("message") if known else "") or "it cannot be started")
     return _cause(
         pod, reason, f'container "{name}" (image {status.get("image")}): {said}', fix=advice(f"{reason} {said}")
     )
@@ -183,6 +196,8 @@ def _not_ready(view: View, pod: Obj) -> Found | None:
     for event in warnings_of(view, pod):
         if event.get("reason") == "Unhealthy":
             text = str(event.get("message"))
+            if not view.quotes:
+                text = f"{text.partition(' failed')[0][:40]} failed"
             return Found(_cause(pod, "NotReady", text, ready.get("lastTransitionTime")), blocked=True)
     said = str(ready.get("message") or "its containers run but are not ready yet")
     return Found(_cause(pod, "NotReady", said, ready.get("lastTransitionTime")), blocked=False)

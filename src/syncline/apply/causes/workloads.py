@@ -6,11 +6,11 @@ RBAC, missing service account) shows only in the workload's Warning Events.
 
 from __future__ import annotations
 
+from syncline.apply.causes.advice import advice
+from syncline.apply.causes.pods import condition, explain_pod
+from syncline.apply.causes.view import Found, View, one_line, unread, warnings_of
 from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
-from syncline.explain.advice import advice
-from syncline.explain.pods import condition, explain_pod
-from syncline.explain.view import Found, View, one_line, unread, warnings_of
 from syncline.kube.objects import GroupKind, Obj, dig, generation, name_of, namespace_of, ref_of, uid_of
 
 POD = GroupKind("", "Pod")

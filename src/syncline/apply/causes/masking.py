@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from syncline.apply.causes.advice import with_command
+from syncline.apply.causes.view import Found, View
 from syncline.base.cause import Cause
 from syncline.base.masking import Masker
-from syncline.explain.advice import with_command
-from syncline.explain.view import Found, View
 from syncline.kube.objects import GroupKind, Obj, ObjectRef
 from syncline.kube.secretvalues import secret_masker
 
