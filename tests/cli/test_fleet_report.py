@@ -81,8 +81,9 @@ def report(view: View) -> SetReport:
 
 
 def steady(text: str) -> str:
-    """Return the text with the ends of names of works, which are drawn, as zeros."""
-    return re.sub(r"\b(web-c\d)-[0-9a-f]{5}\b", r"\1-00000", text)
+    """Return the text with the ends of names of works and pods, which are drawn, as zeros."""
+    text = re.sub(r"\b(web-c\d)-[0-9a-f]{5}\b", r"\1-00000", text)
+    return re.sub(r"\bweb-[0-9a-z]{8,10}-[0-9a-z]{5}\b", "web-000000000-00000", text)
 
 
 def app(view: View, name: str) -> Obj:

@@ -113,8 +113,9 @@ def _short_of_pods(view: View, obj: Obj, wanted: int, available: int) -> Found:
         text += f"; {overdue.get('reason')}: {overdue.get('message')}"
     since = (condition(obj, "Available") or overdue).get("lastTransitionTime")
     holders = _pod_owners(view, obj)
-    refused = [cause for holder in holders if (cause := _refused(view, holder)) is not None]
     pods = _newest([pod for holder in holders for pod in view.cluster.owned(uid_of(holder), POD)])
+    short = len(pods) < wanted  # else what an old Event says was overcome
+    refused = [cause for holder in holders if short and (cause := _refused(view, holder)) is not None]
     because = (*refused, *_troubled(view, pods))
     if not because:
         unready = [found.cause for pod in pods if (found := explain_pod(view, pod)).cause.state != "Running"]

@@ -30,6 +30,7 @@ from syncline.fleet.hub.registration.leases import LEASE
 from syncline.fleet.hub.registration.requests import CLUSTERS_GROUP, PREFIX
 from syncline.fleet.spoke.addons.controller import AddOns
 from syncline.fleet.spoke.applications.controller import report_controller
+from syncline.fleet.spoke.applications.looking import LookInto, LookIntoHandler
 from syncline.fleet.spoke.link import SPOKE, Link
 from syncline.fleet.spoke.registration.controller import Registration, RegistrationSettings
 from syncline.fleet.spoke.registration.rotation import Credentials
@@ -121,6 +122,7 @@ class Spoke:
         mine: dict[type, Handler] = dict.fromkeys(SYNC_ACTIONS, SyncHandler(joined.mapper))
         mine |= kube_handlers(joined.mapper, driver.clock, MANAGER)
         mine |= self.works.handlers(self.evaluator)
+        mine[LookInto] = LookIntoHandler(joined.mapper, driver.clock)
         mine[Follow] = FollowHandler(joined, self.works.memory.tracks)
         joined.scopes = {CRDS: Scope(metadata=True), APPLIED: Scope(lean=True)}
         remote = self._remote = Remote(Declared(SPOKE, "", ""), joined, mine, anchor=None)

@@ -32,6 +32,7 @@ from syncline.fleet.pull.observe import (
     variant_of,
 )
 from syncline.fleet.pull.propagation import AppObserved, plan_app
+from syncline.fleet.pull.reporting.causes import causes_from, deepest
 from syncline.fleet.pull.status import WHERE_TO_LOOK
 from syncline.fleet.spoke.applications.report import content_of
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, name_of, namespace_of, ref_of
@@ -81,25 +82,28 @@ class Failure:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
     @property
+    def brief(self) -> str:
+        """The first cause alone if it is known, for lines that are cut."""
+        first = deepest(self.because)
+        return self.line if first is None else one_line(f"{_short(first.subject)} {first.state}: {first.message}")
+
+    @property
     def line(self) -> str:
         """The failure with its first cause, on one line."""
         said = " ".join(part for part in (self.subject, f"{self.reason}:") if part)
-        deepest = self.because[0] if self.because else None
-        while deepest is not None and deepest.because:
-            deepest = deepest.because[0]
-        if deepest is None:
+        first = deepest(self.because)
+        if first is None:
             return one_line(f"{said} {self.message}").removesuffix(":")
-        where = "" if deepest.subject == self.subject else f"{_short(deepest.subject)} "
-        return one_line(f"{said} {where}{deepest.state}: {deepest.message}")
+        return one_line(f"{said} {_short(first.subject)} {first.state}: {first.message}")
 
 
 @dataclass(frozen=True, slots=True)
 class ApplicationState:
     """One Application in one cluster. ``app`` None: the cluster is selected, and there is no Application for it.
 
-    ``detailed``: the cluster reports messages. ``problem``: why it is not in its cluster. ``away``: why the cluster
-    does not answer; ``heard``: when it did last. ``omitted``: resources that did not fit into the report.
-    ``carried``: how the work stands.
+    ``detailed``: the cluster reports messages. ``waits``: what is under way, where the cluster says for what.
+    ``problem``: why it is not in its cluster. ``away``: why the cluster does not answer; ``heard``: when it did last.
+    ``omitted``: resources that did not fit into the report. ``carried``: how the work stands.
     """
 
     cluster: str
@@ -111,6 +115,7 @@ class ApplicationState:
     operation: Mapping[str, str] = field(default_factory=dict)
     health_since: datetime | None = None
     failures: tuple[Failure, ...] = ()
+    waits: tuple[Failure, ...] = ()
     detailed: bool = True
     problem: Cause | None = None
     away: Cause | None = None
@@ -200,6 +205,7 @@ def _of_content(cluster: str, app: Obj, content: Obj, *, pulled: bool) -> Applic
         operation=operation,
         health_since=time_or_none(health.get("lastTransitionTime")),
         failures=tuple(failures_of(content)),
+        waits=tuple(_row({**one, "reason": "Progressing"}) for one in content.get("waits") or ()),
         omitted=int(content.get("omitted") or 0),
     )
 
@@ -285,7 +291,8 @@ def _is_bad(kind: str) -> bool:
 
 def _row(one: Mapping[str, Any]) -> Failure:
     group, kind, namespace, name = (str(one.get(key) or "") for key in ("group", "kind", "namespace", "name"))
-    return Failure(str(one.get("reason") or "Failed"), str(one.get("message") or ""), group, kind, namespace, name)
+    reason, message = str(one.get("reason") or "Failed"), str(one.get("message") or "")
+    return Failure(reason, message, group, kind, namespace, name, causes_from(one.get("causes")))
 
 
 def _short(subject: str) -> str:

@@ -117,7 +117,8 @@ def _source(state: ApplicationState) -> str:
 
 
 def _reported(state: ApplicationState) -> Sequence[Cause]:
-    shown = [_failed(one) for one in state.failures[:MAX_SHOWN]]
+    going = state.waits if state.standing is Standing.PROGRESSING else ()
+    shown = [_failed(one) for one in (*state.failures, *going)[:MAX_SHOWN]]
     left = len(state.failures) - MAX_SHOWN + state.omitted
     if left > 0:
         text = f"syncline report app/{name_of(state.app or {})} -o json"

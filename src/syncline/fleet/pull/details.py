@@ -14,6 +14,7 @@ from syncline.control.plan import Plan, set_status
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME
 from syncline.fleet.pull.notices import OF_HUB
 from syncline.fleet.pull.report import Collected
+from syncline.fleet.pull.reporting.causes import causes_from, deepest
 from syncline.fleet.pull.status import WHERE_TO_LOOK
 from syncline.kube.objects import Obj, copied, is_terminating, namespace_of
 
@@ -135,6 +136,8 @@ def errors_of(report: Mapping[str, Any]) -> list[Obj]:
     for one in report.get("failed") or ():
         what = "/".join(part for part in (str(one.get("namespace") or ""), str(one.get("name") or "")) if part)
         message = str(one.get("message") or one.get("reason") or "")
+        if (first := deepest(causes_from(one.get("causes")))) is not None:
+            message = f"{message}; {first.subject} {first.state}: {first.message}"
         if not any(message in text for _, text in found):
             found.append(("ResourceError", f"{one.get('kind')} {what}: {message}"))
     return [{"type": kind, "message": _cut(text)} for kind, text in found if text]

@@ -29,6 +29,10 @@ MAX_REPORTED = 5000
 """Resources in one ApplicationReport."""
 MAX_MESSAGE = 32_768
 """Characters of one text in an ApplicationReport."""
+MAX_CAUSES = 8
+"""Causes of one failed resource in an ApplicationReport."""
+MAX_WAITS = 20
+"""Resources that are under way in one ApplicationReport."""
 MAX_POOLS = 200
 """Pools in one Hold; more than any cluster has."""
 MAX_PLACES = 2000
@@ -70,6 +74,13 @@ def report_crd() -> Obj:
         return obj(dict.fromkeys(names, text))
 
     identity = ("group", "version", "kind", "namespace", "name")
+    cause = texts("subject", "state", "message", "since", "nextAction")
+    cause["properties"] |= {"depth": COUNT | {"maximum": MAX_CAUSES}}
+    failed = texts(*identity, "reason", "message")
+    failed["properties"] |= {
+        "causes": atomic(cause, maxItems=MAX_CAUSES)
+        | {"description": "why, as far as the cluster knows: each cause before its deeper ones"}
+    }
     content = obj(
         {
             "application": texts("namespace", "name") | {"description": "the Application on the cluster"},
@@ -77,7 +88,9 @@ def report_crd() -> Obj:
             "sync": texts("status", "revision"),
             "operation": texts("phase", "message", "startedAt", "finishedAt", "revision"),
             "conditions": atomic(texts("type", "message", "lastTransitionTime"), maxItems=100),
-            "failed": atomic(texts(*identity, "reason", "message"), maxItems=MAX_FAILED)
+            "waits": atomic(texts(*identity, "message"), maxItems=MAX_WAITS)
+            | {"description": "what is under way, where the Application says what it waits for"},
+            "failed": atomic(failed, maxItems=MAX_FAILED)
             | {"description": "what failed in the last operation, and what is not well"},
             "resources": atomic(texts(*identity, "status", "health"), maxItems=MAX_REPORTED),
             "omitted": COUNT | {"description": "how many resources are left out: the report would be too large"},

@@ -206,6 +206,8 @@ def _causes(cell: Element, one: ApplicationState, now: datetime) -> None:
         _chain(SubElement(cell, "ul", {"class": "chain"}), one.problem)
     if one.operation.get("phase") == "Running" and one.operation.get("message"):
         _text(SubElement(cell, "p"), one.operation["message"][:MAX_MESSAGE])
+    for each in one.waits if one.standing is Standing.PROGRESSING else ():
+        _text(SubElement(cell, "p"), each.line)
     for each in one.failures[:MAX_FAILURES]:
         _failure(cell, each)
     left = len(one.failures) - MAX_FAILURES

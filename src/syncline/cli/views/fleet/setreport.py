@@ -65,9 +65,10 @@ def causes_of(one: ApplicationState, now: datetime, *, whole: bool = False) -> l
     if one.problem is not None:
         below = one.problem.because[0] if one.problem.because else one.problem
         lines.append(below.message or one.problem.message)
-    lines += [each.line for each in one.failures]
+    lines += [each.line if whole else each.brief for each in one.failures]
     if one.standing is Standing.PROGRESSING and not lines:
         lines.append(str(one.operation.get("message") or "") if one.operation.get("phase") == "Running" else "")
+        lines += [each.line for each in one.waits]
     if one.pulled and not one.detailed and one.work is not None and one.standing is Standing.FAILING:
         lines.append(NEEDS_AGENT)
     lines = [line for line in lines if line] or ["-"]
@@ -147,6 +148,7 @@ def _row_obj(one: ApplicationState) -> Obj:
         "detailed": one.detailed,
         "problem": cause_to_obj(one.problem) if one.problem is not None else None,
         "failures": [_failure_obj(each) for each in one.failures],
+        "waits": [_failure_obj(each) for each in one.waits],
         "omitted": one.omitted,
     }
 

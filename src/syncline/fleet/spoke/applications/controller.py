@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
-from syncline.control.plan import Create, Patch, Plan
+from syncline.control.plan import Create, Done, Patch, Plan, Requeue, Result
 from syncline.fleet.pull import names
+from syncline.fleet.spoke.applications.looking import LOOK_S, LookedInto, LookInto, is_due, targets_of
 from syncline.fleet.spoke.applications.report import report_of
 from syncline.fleet.spoke.link import SPOKE, Link
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -42,11 +43,14 @@ class Reporting:
     work: Obj
     app: Obj
     report: Obj | None
+    looked: LookedInto | None = None
+    """The last look at what is not well."""
 
 
 def report_controller(link: Link) -> Controller[Reporting]:
     """Return the controller. Where the hub does not serve the kind, or does not let the agent read it, it does nothing:
     the feedback of works is what such a hub gets."""
+    memory: dict[ObjectRef, LookedInto] = {}  # of works there are; all of it may be lost
 
     def observe(hub: Snapshot, ref: ObjectRef) -> Reporting | None:
         work, spoke = hub.get(ref), link.spoke()
@@ -55,8 +59,21 @@ def report_controller(link: Link) -> Controller[Reporting]:
         where = application_in(work)
         app = spoke.get(ObjectRef(*APPS, *where)) if where is not None and spoke.has_synced(APPS) else None
         if app is None:
+            memory.pop(ref, None)
             return None
-        return Reporting(work, app, hub.get(ObjectRef(*REPORTS, *(ref.namespace, ref.name))))
+        return Reporting(work, app, hub.get(ObjectRef(*REPORTS, ref.namespace, ref.name)), memory.get(ref))
+
+    def settle(
+        seen: Reporting, _plan: Plan, results: tuple[Result, ...], now: datetime
+    ) -> tuple[Reporting, Plan] | None:
+        look = next((one for one in results if isinstance(one.action, LookInto)), None)
+        if look is None:
+            return None
+        assert isinstance(look.action, LookInto)
+        found = look.value if look.ok else LookedInto(now, look.action.targets)
+        memory[ref_of(seen.work)] = found
+        after = replace(seen, looked=found)
+        return after, plan_written(after, now)
 
     def of_app(app: Obj, _spoke: Snapshot) -> Iterable[ObjectRef]:
         for owner in owner_references(app):
@@ -81,6 +98,7 @@ def report_controller(link: Link) -> Controller[Reporting]:
         reaches=all_works,
         observe=observe,
         plan=plan_report,
+        settle=settle,
         debounce_s=GATHER_S,
     )
 
@@ -96,9 +114,27 @@ def application_in(work: Obj) -> tuple[str, str] | None:
     return None
 
 
-def plan_report(seen: Reporting, _now: datetime) -> Plan:
-    """Plan the report of one Application: written if its content is another one."""
-    wanted, live = report_of(seen.app, seen.work), seen.report
+def plan_report(seen: Reporting, now: datetime) -> Plan:
+    """Plan the report of one Application: first a look at what is not well, if one is due."""
+    targets, _ = targets_of(seen.app, now)
+    if is_due(seen.looked, targets, now):
+        why = f"{len(targets)} of its resources are not well"
+        return Plan(((LookInto(targets, why, cluster=SPOKE),),), why=why)
+    return plan_written(seen, now)
+
+
+def plan_written(seen: Reporting, now: datetime) -> Plan:
+    """Plan the report with what the last look found: written if its content is another one."""
+    targets, left = targets_of(seen.app, now)
+    outcome: Done | Requeue = Done()
+    if targets or left:
+        outcome = Requeue(LOOK_S if targets else left, "looks again at what is not well", background=True)
+    return replace(_written(seen, targets), outcome=outcome)
+
+
+def _written(seen: Reporting, targets: tuple[ObjectRef, ...]) -> Plan:
+    known = seen.looked.seen if seen.looked is not None and targets else {}
+    wanted, live = report_of(seen.app, seen.work, {ref: known[ref] for ref in targets if ref in known}), seen.report
     if live is None:
         return Plan(((Create(wanted, "the hub has no report of it"),),), why="a new Application")
     if live.get("report") == wanted["report"]:

@@ -8,11 +8,12 @@ manifests is in it, so no value of a Secret.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from syncline.kube.kinds.syncline import MAX_FAILED, MAX_MESSAGE, MAX_REPORTED, REPORT
-from syncline.kube.objects import Obj, dig, name_of, namespace_of
+from syncline.fleet.spoke.applications.looking import Seen
+from syncline.kube.kinds.syncline import MAX_FAILED, MAX_MESSAGE, MAX_REPORTED, MAX_WAITS, REPORT
+from syncline.kube.objects import Obj, ObjectRef, dig, name_of, namespace_of
 
 MAX_BYTES: Final = 900_000
 """Size of a report as JSON; with more, resources that are well are left out, and counted."""
@@ -21,10 +22,11 @@ _BAD_PHASES: Final = ("Failed", "Error")
 _BAD_HEALTH: Final = ("Degraded", "Missing")
 
 
-def report_of(app: Obj, work: Obj) -> Obj:
+def report_of(app: Obj, work: Obj, seen: Mapping[ObjectRef, Seen] | None = None) -> Obj:
     """Return the report of an Application on the cluster. ``work``: the ManifestWork on the hub that brought it, which
-    owns the report."""
+    owns the report; ``seen``: what the agent found at resources that are not well."""
     content = content_of(app)
+    content["failed"] = _with_causes(content, seen or {})
     failed, resources = content.get("failed", []), content.get("resources", [])
     omitted = max(len(resources) - MAX_REPORTED, 0) + max(len(failed) - MAX_FAILED, 0)
     content |= {"failed": failed[:MAX_FAILED], "resources": resources[:MAX_REPORTED], "omitted": omitted}
@@ -41,6 +43,21 @@ def report_of(app: Obj, work: Obj) -> Obj:
     }
 
 
+def _with_causes(content: Obj, seen: Mapping[ObjectRef, Seen]) -> list[Obj]:
+    """Return what failed, with causes, and what is under way and can't get on."""
+    failed = [dict(one) for one in content.get("failed") or ()]
+    known = {_key(one): one for one in failed}
+    healths = {_key(one): one for one in content.get("resources") or ()}
+    for ref, one in seen.items():
+        entry = known.get(tuple(ref))
+        if entry is None and one.blocked and (row := healths.get(tuple(ref))) is not None:
+            entry = {key: row[key] for key in _IDENTITY if key in row} | {"reason": str(row.get("health") or "")}
+            failed.append(entry)
+        if entry is not None and one.causes:
+            entry["causes"] = list(one.causes)
+    return failed
+
+
 def content_of(app: Obj) -> Obj:
     """Return what the status of any Application says, in the fields of a report, without the bounds of an object and
     without empty fields."""
@@ -54,6 +71,7 @@ def content_of(app: Obj) -> Obj:
         "conditions": [
             _texts(one, ("type", "message", "lastTransitionTime")) for one in _dicts(status.get("conditions"))
         ][:100],
+        "waits": _waits(status),
         "failed": _failed(status, operation),
         "resources": [_resource(one) for one in _dicts(status.get("resources"))],
     }
@@ -80,6 +98,13 @@ def _resource(one: Obj) -> Obj:
     health = _texts(one.get("health"), ("status",)).get("status")
     made = _texts(one, (*_IDENTITY, "status"))
     return {**made, "health": health} if health else made
+
+
+def _waits(status: Obj) -> list[Obj]:
+    """Return the resources that are under way and say for what they wait."""
+    going = [one for one in _dicts(status.get("resources")) if dig(one, "health", "status") == "Progressing"]
+    said = [{**_texts(one, _IDENTITY), **_texts(one.get("health"), ("message",))} for one in going[:MAX_REPORTED]]
+    return [one for one in said if "message" in one][:MAX_WAITS]
 
 
 def _failed(status: Obj, operation: Obj) -> list[Obj]:
