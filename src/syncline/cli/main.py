@@ -55,6 +55,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "repocreds": ("remotes.repocreds:repocreds", "List, add and remove credentials that repositories share."),
     "repo": ("remotes.repo:repo", "List, add and remove repositories and their credentials."),
     "restore": ("serving.backup:put_back", "Put a backup into an empty data directory."),
+    "rollout": ("fleet.rollout:rollout", "Show and steer the order over clusters: waves, stop, skip, roll back."),
     "up": ("serving.up:up", "Run the embedded cluster and the GitOps controllers on this machine."),
     "version": ("version:version", "Print the version."),
     "work": ("fleet.work:work", "Show what clusters of a hub get, how it is there, and why it is not."),

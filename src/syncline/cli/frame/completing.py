@@ -23,7 +23,7 @@ LIMIT_S = 2.0
 APPLICATIONS, SETS, PROJECTS, CLUSTERS, CONTEXTS = "applications", "applicationsets", "projects", "clusters", "contexts"
 REPOSITORIES, CREDENTIALS, NODES, POOLS = "repositories", "credentials", "nodes", "pools"
 CONFIGS, NAMESPACES = "machineconfigs", "namespaces"
-MANAGED, PLACEMENTS, WORKS = "managedclusters", "placements", "manifestworks"
+MANAGED, PLACEMENTS, WORKS, ROLLOUTS = "managedclusters", "placements", "manifestworks", "rollouts"
 TARGETS = "targets"
 """Applications, and ApplicationSets as ``appset/NAME``."""
 KINDS = {
@@ -34,6 +34,7 @@ KINDS = {
     "fleet": {"names": MANAGED},
     "placement": {"name": PLACEMENTS},
     "work": {"name": WORKS},
+    "rollout": {"name": ROLLOUTS, "cluster": MANAGED},
     "repo": {"url": REPOSITORIES, "urls": REPOSITORIES},
     "repocreds": {"urls": CREDENTIALS},
     "pool": {"name": POOLS, "names": POOLS},
@@ -112,7 +113,7 @@ def names_for(kind: str, given: dict[str, object]) -> list[str]:
     if kind == CONTEXTS:
         return [one.name for one in named_contexts(kubeconfig or default_kubeconfig())]
     with Connection(kubeconfig, context) as link:
-        usual = link.namespace if kind in (PLACEMENTS, WORKS) else "argocd"
+        usual = link.namespace if kind in (PLACEMENTS, WORKS, ROLLOUTS) else "argocd"
         return _listed(link, kind, str(given.get("app_namespace") or given.get("namespace") or usual))
 
 
@@ -138,6 +139,7 @@ def _listed(link: Connection, kind: str, namespace: str) -> list[str]:
 def _kind(kind: str) -> GVK:
     from syncline.kube.kinds.applicationset import APPLICATION_SET
     from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
+    from syncline.kube.kinds.fleetrollouts import ROLLOUT
     from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG, MACHINE_CONFIG_POOL
     from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER, PLACEMENT
     from syncline.kube.kinds.manifestworks import MANIFEST_WORK
@@ -152,6 +154,7 @@ def _kind(kind: str) -> GVK:
         MANAGED: MANAGED_CLUSTER,
         PLACEMENTS: PLACEMENT,
         WORKS: MANIFEST_WORK,
+        ROLLOUTS: ROLLOUT,
         NODES: GVK("", "v1", "Node"),
         NAMESPACES: GVK("", "v1", "Namespace"),
     }[kind]

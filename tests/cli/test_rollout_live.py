@@ -1,0 +1,206 @@
+"""``syncline rollout`` over HTTP: what is written, refused and printed; the status is written by the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.cli.commanding import Shell
+from tests.live import Served, served_cluster
+
+from syncline.assembly.embedded.install import ensure_objects
+from syncline.assembly.settings import ClusterSettings
+from syncline.cli.access.connection import Connection
+from syncline.cli.fleet.rolling import Group, written
+from syncline.fleet.pull import names
+from syncline.fleet.pull.order.steering import Steered
+from syncline.kube.client import Request
+from syncline.kube.kinds.applicationset import APPLICATION_SET, application_set_crd
+from syncline.kube.kinds.argoproj import application_crd
+from syncline.kube.kinds.fleetrollouts import fleet_rollout_crd
+from syncline.kube.objects import Obj
+
+ROLLOUTS = "/apis/syncline.dev/v1alpha1/namespaces/default/fleetrollouts"
+SETS = "/apis/argoproj.io/v1alpha1/namespaces/default/applicationsets"
+APPS = "/apis/argoproj.io/v1alpha1/namespaces/default/applications"
+REVISIONS = "/apis/apps/v1/namespaces/{}/controllerrevisions"
+MERGE = {"content-type": "application/merge-patch+json"}
+RELEASE, BEFORE = "3fa9c1e2ab44", "77aa01b2c3d4"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_cluster(tmp_path_factory.mktemp("hub"), ClusterSettings(nodes=0)) as found:
+        with Connection(str(found.kubeconfig)) as link:
+            link.run(ensure_objects((fleet_rollout_crd(), application_set_crd(), application_crd())))
+        for name in ("shop", "new"):
+            make(found, name)
+        ask(found, "POST", ROLLOUTS, rollout("shop"))
+        status(found, "shop", GOING)
+        yield found
+
+
+@pytest.fixture
+def shell(served: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setenv("KUBECONFIG", str(served.kubeconfig))
+    return Shell(capsys, [])
+
+
+def ask(served: Served, verb: str, path: str, body: Any = None) -> Obj:
+    with Connection(str(served.kubeconfig)) as link:
+        headers = MERGE if verb == "PATCH" else {}
+        found: Obj = link.ask(Request(verb, path, headers=headers, body=body))
+        return found
+
+
+def rollout(name: str) -> Obj:
+    spec = {"of": {"kind": "ApplicationSet", "name": name}}
+    kind = {"apiVersion": "syncline.dev/v1alpha1", "kind": "FleetRollout"}
+    return {**kind, "metadata": {"name": name}, "spec": spec}
+
+
+def status(served: Served, name: str, value: Obj) -> None:
+    ask(served, "PATCH", f"{ROLLOUTS}/{name}/status", {"status": value})
+
+
+GOING: Obj = {
+    "release": RELEASE,
+    "phase": "Progressing",
+    "message": "wave 1: 0 of 1 done",
+    "progress": "1/2",
+    "waves": [{"wave": 0, "total": 1, "done": 1}, {"wave": 1, "total": 1, "pending": 1}],
+    "clusters": [{"cluster": "c2", "application": "shop-c2", "wave": 1, "state": "Waiting", "why": "window"}],
+    "history": [{"release": RELEASE, "startedAt": "2026-03-01T12:00:00Z"}],
+}
+
+
+def make(served: Served, name: str) -> None:
+    """A set with an Application for each of two clusters; the first has proven an earlier release of ``shop``."""
+    template: Obj = {"metadata": {"name": "x"}, "spec": {"project": "default", "destination": {}}}
+    spec = {"generators": [], "template": template}
+    kind = {"apiVersion": APPLICATION_SET.api_version, "kind": APPLICATION_SET.kind}
+    owner = ask(served, "POST", SETS, {**kind, "metadata": {"name": name}, "spec": spec})
+    reference = {**kind, "name": name, "uid": owner["metadata"]["uid"], "controller": True}
+    for cluster in ("c1", "c2"):
+        metadata = {
+            "name": f"{name}-{cluster}",
+            "labels": {names.PULL: "true"},
+            "annotations": {names.CLUSTER: cluster},
+            "ownerReferences": [reference],
+        }
+        source = {"repoURL": "https://git.example.org/shop.git", "path": "."}
+        of = {"project": "default", "source": source, "destination": {"name": cluster, "namespace": "shop"}}
+        app: Obj = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": of}
+        made = ask(served, "POST", APPS, app)
+        if (name, cluster) == ("shop", "c1"):
+            prove(served, made)
+
+
+def prove(served: Served, app: Obj) -> None:
+    ask(served, "POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "c1"}})
+    owner = {"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork", "uid": "u"}
+    metadata = {"name": "r1", "ownerReferences": [{**owner, "name": names.work_name(app)}]}
+    data = {"groupRelease": BEFORE, "release": "a", "manifests": []}
+    kind = {"apiVersion": "apps/v1", "kind": "ControllerRevision"}
+    ask(served, "POST", REVISIONS.format("c1"), {**kind, "metadata": metadata, "revision": 1, "data": data})
+
+
+def spec_of(served: Served, name: str) -> Obj:
+    found: Obj = ask(served, "GET", f"{ROLLOUTS}/{name}")["spec"]
+    return found
+
+
+def test_a_roll_out_is_listed_shown_and_has_a_history(shell: Shell) -> None:
+    assert "shop   appset/shop   Progressing" in shell("rollout", "list", "-A")
+    assert shell("rollout", "list", "-o", "name") == "fleetrollout.syncline.dev/shop\n"
+    assert "1      c2        shop-c2       Waiting" in shell("rollout", "get", "shop")
+    assert shell.json("rollout", "get", "appset/default/shop")["status"]["release"] == RELEASE
+    assert shell.json("rollout", "history", "rollout/shop")[0]["release"] == RELEASE
+
+
+def test_stop_and_resume_are_written_once_and_say_what_follows(served: Served, shell: Shell) -> None:
+    said = shell("rollout", "stop", "shop", "--reason", "slow")
+    assert said == "rollout/shop stopped\nnext: wave 1 (1 cluster) does not begin\n"
+    stopped = spec_of(served, "shop")["stopped"]
+    assert stopped["reason"] == "slow" and stopped["by"]
+    before = ask(served, "GET", f"{ROLLOUTS}/shop")["metadata"]["resourceVersion"]
+    assert "is stopped already since" in shell("rollout", "stop", "shop", "--reason", "other")
+    assert ask(served, "GET", f"{ROLLOUTS}/shop")["metadata"]["resourceVersion"] == before
+    assert "rollout/shop goes on" in shell("rollout", "resume", "shop")
+    assert "stopped" not in spec_of(served, "shop")
+
+
+def test_stop_makes_the_roll_out_of_a_set_that_has_no_order_yet(served: Served, shell: Shell) -> None:
+    assert "ApplicationSet default/new has no FleetRollout: no order" in shell("rollout", "get", "new", code=1)
+    assert "rollout/new stopped" in shell("rollout", "stop", "new")
+    assert spec_of(served, "new")["of"] == {"kind": "ApplicationSet", "name": "new"}
+    shell("rollout", "stop", "app/shop-c1")
+    assert spec_of(served, "shop-c1.app")["of"] == {"kind": "Application", "name": "shop-c1"}
+
+
+def test_a_cluster_is_skipped_and_included_again(served: Served, shell: Shell) -> None:
+    assert f"rollout/shop passes over cluster c2 in release {RELEASE}" in shell("rollout", "skip", "shop", "c2")
+    (entry,) = spec_of(served, "shop")["skip"]
+    assert (entry["cluster"], entry["release"]) == ("c2", RELEASE)
+    assert "includes cluster c2 again" in shell("rollout", "unskip", "shop", "c2")
+    assert "skip" not in spec_of(served, "shop")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (["skip", "shop", "gcp-1"], 1, "shop: cluster gcp-1 is not in the group; its clusters are c1, c2"),
+        (["get", "shpo"], 1, "ApplicationSet shpo does not exist; `syncline rollout list -A` shows the roll-outs."),
+        (["get", "a/b/c/d"], 2, "names no roll-out; write SET, app/NAME or NAMESPACE/SET"),
+        (["get", "shop", "--watch", "-o", "json"], 2, "--watch prints lines"),
+        (["roll-back", "shop"], 2, "nothing was rolled back: add --yes"),
+    ],
+    ids=["skip other", "unknown", "usage", "watch as json", "roll back unasked"],
+)
+def test_nonsense_is_refused_with_what_to_write(shell: Shell, words: list[str], code: int, text: str) -> None:
+    assert text in shell("rollout", *words, code=code)
+
+
+def test_roll_back_shows_what_each_cluster_goes_back_to(served: Served, shell: Shell) -> None:
+    said = shell("rollout", "roll-back", "shop", "--yes", "--reason", "wrong")
+    assert f"c1        shop-c1       {RELEASE}   {BEFORE}" in said
+    assert "c2        -             -              -              does not carry the release" in said
+    assert "next: c1 goes back, the last wave first, by the same gates" in said
+    assert spec_of(served, "shop")["rollBack"]["from"] == RELEASE
+    assert f"rolls back from release {RELEASE} already" in shell("rollout", "roll-back", "shop")
+
+
+def test_roll_back_is_refused_where_nothing_is_proven_before(served: Served, shell: Shell) -> None:
+    ask(served, "POST", ROLLOUTS, rollout("bare"))
+    status(served, "bare", {"release": BEFORE, "clusters": []})
+    said = shell("rollout", "roll-back", "bare", "--yes", code=1)
+    assert f"bare: nothing is proven before release {BEFORE}" in said and "Revert the change in Git" in said
+
+
+@pytest.mark.parametrize(
+    ("phase", "code"), [("Done", 0), ("RolledBack", 0), ("Failed", 1), ("Waiting", 3), ("Stopped", 3)]
+)
+def test_a_watch_ends_with_the_roll_out(served: Served, shell: Shell, phase: str, code: int) -> None:
+    name = f"watch-{phase.lower()}"
+    ask(served, "POST", ROLLOUTS, rollout(name))
+    status(served, name, {"release": RELEASE, "phase": phase, "message": "here"})
+    said = shell("rollout", "get", name, "--watch", "--timeout", "1", code=code)
+    assert f"{phase}: here" in said
+
+
+def test_a_write_that_comes_between_is_read_and_asked_again(served: Served) -> None:
+    ask(served, "POST", ROLLOUTS, rollout("busy"))
+    seen = []
+
+    def change(found: Obj) -> Steered:
+        seen.append(found["spec"])
+        if len(seen) == 1:
+            ask(served, "PATCH", f"{ROLLOUTS}/busy", {"spec": {"skip": [{"cluster": "c1", "release": RELEASE}]}})
+        return Steered({**found["spec"], "stopped": {"reason": "r"}}, "stopped")
+
+    with Connection(str(served.kubeconfig)) as link:
+        before = ask(served, "GET", f"{ROLLOUTS}/busy")
+        written(link, Group("default", APPLICATION_SET, "busy", before), change)
+    spec = spec_of(served, "busy")
+    assert len(seen) == 2 and spec["stopped"] == {"reason": "r"} and spec["skip"][0]["cluster"] == "c1"
