@@ -25,7 +25,11 @@ GROWING = (10, 50, 100, 200)
 GROWN_APPLICATIONS = 5
 ONE_AT_A_TIME = 10
 """How many changes of one Application in one cluster are measured for each size."""
+AT_ONCE = 10
+"""Sets that are created at once."""
 LIMIT_S = 1800.0
+MOST_AT_REST = 10_000
+"""In larger fleets the hours at rest, in which every cluster looks at its repositories, are left out."""
 REST_S = 60.0
 """Virtual seconds in which what a change sets going ends."""
 SHORT_S = 5.0
@@ -131,7 +135,7 @@ def growth(table: Table, sizes: tuple[int, ...]) -> None:
     first: dict[str, float] = {}
     for size in sizes:
         fleet = PullFleet(size)
-        fleet.fill(GROWN_APPLICATIONS)
+        fleet.fill(range(GROWN_APPLICATIONS))
         fleet.crowd.until(_filled(fleet, GROWN_APPLICATIONS), LIMIT_S)
         fleet.crowd.advance(600)
         everywhere = changed(fleet, "app-000", list(fleet.clusters), SHORT_S)
@@ -168,8 +172,12 @@ def story(table: Table, clusters: int, applications: int) -> None:
     spent = Spent(time.perf_counter() - begun, fleet.meter.seconds())
     table.row("clusters join", f"{spent.wall_s:.0f} s", f"{spent.text()}; {_resident()}")
     with spending(fleet) as spent:
-        fleet.fill(applications)
-        took = fleet.crowd.until(_filled(fleet, applications), LIMIT_S)
+        took = 0.0
+        for first in range(0, applications, AT_ONCE):
+            last = min(first + AT_ONCE, applications)
+            fleet.fill(range(first, last))
+            took += fleet.crowd.until(_filled(fleet, last), LIMIT_S)
+            fleet.forget_history()
         fleet.crowd.advance(REST_S)
     beside = f"{spent.text()}; {_resident()}"
     table.row(f"fill: {count:,} Applications Synced, reported", f"{took:.0f} s virtual", beside)
@@ -185,7 +193,8 @@ def story(table: Table, clusters: int, applications: int) -> None:
     spent = ordered(fleet, "app-002", fleet.sources.release("app-002"))
     table.row("a set's new revision, for every cluster", f"{spent.lasted:.1f} s virtual", spent.text())
     _parts(table, spent, clusters)
-    _steady(table, fleet)
+    if count <= MOST_AT_REST:
+        _steady(table, fleet)
     _lost(table, fleet)
     table.row("resident at most", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
     table.row("the whole story", f"{time.perf_counter() - begun:.0f} s")
@@ -209,6 +218,7 @@ def _by_part(spent: Spent) -> str:
 
 def _steady(table: Table, fleet: PullFleet) -> None:
     fleet.crowd.advance(3600)  # Events of what came before go
+    fleet.forget_history()
     with spending(fleet) as spent:
         fleet.crowd.advance(3600)
     leases = sum(count for (_, _, what), count in spent.requests.items() if what == LEASES)

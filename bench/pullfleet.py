@@ -500,10 +500,16 @@ class PullFleet:
 
     # -- what happens --------------------------------------------------------------------------------------------
 
-    def fill(self, applications: int) -> None:
+    def fill(self, numbers: Iterable[int]) -> None:
         """Create one set over all clusters for each application."""
-        for number in range(applications):
+        for number in numbers:
             self.send("POST", SETS, application_set(f"app-{number:03}"))
+        self.crowd.wake(self.hub)
+
+    def forget_history(self) -> None:
+        """Drop the history of all stores, as a server does in the course of time."""
+        for core in (self.core, *(one.core for one in self.clusters.values())):
+            core.store.compact(core.store.revision)
 
     def push(self, app: str, clusters: Iterable[str]) -> str:
         """Commit to the branches of clusters, whose webhooks make them look at once; return the commit."""

@@ -206,6 +206,7 @@ def test_b84_the_report_of_a_set_counts_its_clusters_in_strings() -> None:
     said = [("Healthy", "Synced"), ("Progressing", "Synced"), ("Degraded", "OutOfSync")]
     for work, (health, sync) in zip(works(fleet), said, strict=True):
         report(fleet, work, healthStatus=health, syncStatus=sync)
+    fleet.time.advance(2)  # one write for what comes in a second
     found = fleet.hub.get(f"{REPORTS}/set")["statuses"]
     wanted = {"clusters": "3", "healthy": "1", "notHealthy": "2", "inProgress": "1", "synced": "2", "notSynced": "1"}
     assert found["summary"] == wanted
@@ -215,6 +216,7 @@ def test_b84_the_report_of_a_set_counts_its_clusters_in_strings() -> None:
 def test_b87_the_report_and_its_works_go_with_the_set() -> None:
     fleet = hub(PullSettings(Variant.BASIC), "c1")
     in_a_set(fleet, "c1")
+    fleet.time.advance(2)
     assert not fleet.hub.absent(f"{REPORTS}/set")
     fleet.hub.send("DELETE", f"{SETS}/set")
     fleet.time.advance(60)

@@ -42,6 +42,8 @@ class Watch:
     """The watched cluster: a name, :data:`HOME` or :data:`EVERY`. Keys belong to the cluster of the controller."""
     wanted: bool = True
     """False: only changes of kinds count that are watched for another reason."""
+    gather_s: float = 0.0
+    """Seconds from a change here to the reconcile, so that it covers those that follow; ``debounce_s`` if longer."""
 
 
 def differ(*reads: Callable[[Obj], Any]) -> Predicate:

@@ -93,6 +93,8 @@ class _Route:
     """The cluster of the keys; EVERY: that of the change."""
     wanted: bool = True
     """Whether the kind is watched for it."""
+    wait_s: float = 0.0
+    """Seconds from the change to the reconcile."""
 
 
 @dataclass(slots=True)
@@ -280,8 +282,7 @@ class ControlLoop:
         for change in changes:
             for name, is_urgent in urgent:
                 self._put_first(name, is_urgent, change, cluster)
-            for key in self._keys(change.old, change.new, routes, cluster):
-                wait = self.controllers[key.controller].debounce_s
+            for key, wait in self._keys(change.old, change.new, routes, cluster).items():
                 self.queue.add(key, now + timedelta(seconds=wait) if wait else now)
 
     def _put_first(self, controller: str, is_urgent: Callable[[Obj], bool], change: Change, cluster: str) -> None:
@@ -292,12 +293,13 @@ class ControlLoop:
                 Key(controller, ref_of(known), cluster), change.new is not None and is_urgent(change.new)
             )
 
-    def _keys(self, old: Obj | None, new: Obj | None, routes: list[_Route], cluster: str) -> dict[Key, None]:
-        """Return the keys of a change in the order of routes; old and new state mostly give the same ones."""
+    def _keys(self, old: Obj | None, new: Obj | None, routes: list[_Route], cluster: str) -> dict[Key, float]:
+        """Return the keys of a change in the order of routes, with the seconds to wait; old and new state mostly give
+        the same ones."""
         known = new if new is not None else old
         assert known is not None, "a change has an old or a new state"
         ref = ref_of(known)
-        keys: dict[Key, None] = {}
+        keys: dict[Key, float] = {}
         cache = self._cache_of(cluster) or self.cache
         for route in routes:
             if route.when is not None and not route.when(old, new):
@@ -307,12 +309,13 @@ class ControlLoop:
                 key = Key(route.controller, ref, place)
                 if self._at_rest and self._at_rest.pop(key, None) == resource_version(known):
                     continue
-                keys[key] = None
+                keys[key] = route.wait_s
                 continue
             for obj in (old, new):
                 if obj is not None:
                     for each in route.keys(obj, cache):
-                        keys[Key(route.controller, each, place)] = None
+                        key = Key(route.controller, each, place)
+                        keys[key] = min(route.wait_s, keys.get(key, route.wait_s))
         return keys
 
     def _routes_of(self, kind: GroupKind, cluster: str) -> list[_Route]:
@@ -531,8 +534,13 @@ class ControlLoop:
 def _routes(controllers: Iterable[Controller[Any]]) -> list[_Route]:
     routes: list[_Route] = []
     for each in controllers:
-        routes.append(_Route(each.kind, each.name, None, each.predicate, each.cluster, each.cluster))
-        routes += [_Route(w.kind, each.name, w.keys, w.when, w.cluster, each.cluster, w.wanted) for w in each.watches]
+        own = _Route(each.kind, each.name, None, each.predicate, each.cluster, each.cluster, wait_s=each.debounce_s)
+        routes.append(own)
+        for one in each.watches:
+            wait_s = max(one.gather_s, each.debounce_s)
+            routes.append(
+                _Route(one.kind, each.name, one.keys, one.when, one.cluster, each.cluster, one.wanted, wait_s)
+            )
     return routes
 
 

@@ -18,7 +18,7 @@ from syncline.fleet.pull.controllers.clusters import (
 )
 from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.controllers.reports import report_controller
-from syncline.fleet.pull.controllers.status import details_controller, report_status_controller, status_controller
+from syncline.fleet.pull.controllers.status import status_controller
 
 
 def pull_controllers(settings: PullSettings) -> tuple[Controller[Any], ...]:
@@ -27,8 +27,6 @@ def pull_controllers(settings: PullSettings) -> tuple[Controller[Any], ...]:
         application_controller(settings),
         status_controller(settings),
         report_controller(),
-        report_status_controller(settings),
-        details_controller(),
         rights_controller(),
         secret_controller(settings),
         import_controller(),

@@ -10,32 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from syncline.control.plan import Plan, set_status
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME
 from syncline.fleet.pull.notices import OF_HUB
 from syncline.fleet.pull.report import Collected
 from syncline.fleet.pull.reporting.causes import causes_from, deepest
 from syncline.fleet.pull.status import WHERE_TO_LOOK
-from syncline.kube.objects import Obj, copied, is_terminating, namespace_of
+from syncline.kube.objects import Obj, copied, namespace_of
 
 MAX_TEXT: Final = 512
 """Characters of a text in a MulticlusterApplicationSetReport, as upstream's collector cuts them."""
 _NOT_LISTED: Final = frozenset({"ApplicationSet", "Application", "EndpointSlice", "Pod", "ReplicaSet", "Cluster"})
 """Kinds that upstream's collector leaves out of the resources of a set."""
 _FAILED: Final = ("Failed", "Error")
-
-
-def plan_details(app: Obj, report: Obj) -> Plan:
-    """Plan what an ApplicationReport adds to the status of the hub's Application; fields that work feedback brings stay
-    as they are."""
-    if is_terminating(app):
-        return Plan(why="the Application is being deleted")
-    old: Obj = app.get("status") or {}
-    new = with_details(old, report.get("report") or {})
-    if new == old:
-        return Plan(why="the Application has these details")
-    why = f"cluster {namespace_of(report)} reports it"
-    return Plan(why=why, status=set_status(app, new, why, subresource=""))
 
 
 def with_details(status: Obj, report: Mapping[str, Any]) -> Obj:

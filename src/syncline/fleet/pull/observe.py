@@ -140,20 +140,32 @@ def argo_namespaces(cache: Snapshot) -> list[str]:
 
 @dataclass(frozen=True)
 class Reported:
-    """A work and its Application; ``variant``: of the Application's namespace."""
+    """A work and its Application; ``variant``: of the Application's namespace. ``report``: the ApplicationReport of the
+    cluster; ``stepwise``: whether a rollout may wait to see the Application progress."""
 
     work: Obj = field(repr=False)
     variant: Variant
     app: Obj | None = field(repr=False)
+    report: Obj | None = field(default=None, repr=False)
+    stepwise: bool = True
 
 
 def observe_work(cache: Snapshot, ref: ObjectRef, chosen: Variant | None) -> Reported | None:
     """Read one work that carries an Application; None for others."""
     work = cache.get(ref)
     named = names.hub_application(work) if work is not None else None
-    if work is None or named is None or not names.returns_status(work):
+    if work is None or named is None:
         return None
-    return Reported(work, variant_of(cache, named[0], chosen), application_of(cache, work))
+    app = application_of(cache, work)
+    report = cache.get(ObjectRef(*DETAILS, ref.namespace, ref.name))
+    return Reported(work, variant_of(cache, named[0], chosen), app, report, _is_stepwise(cache, app))
+
+
+def _is_stepwise(cache: Snapshot, app: Obj | None) -> bool:
+    """Return whether a rollout may wait to see an Application progress: not where its set has none."""
+    owner = names.owning_set(app) if app is not None else ""
+    found = cache.get(ObjectRef(*SETS, namespace_of(app), owner)) if app is not None and owner else None
+    return found is None or dig(found, "spec", "strategy", "type") not in (None, "", "AllAtOnce")
 
 
 def application_of(cache: Snapshot, work: Obj) -> Obj | None:
@@ -184,19 +196,3 @@ def observe_report(cache: Snapshot, ref: ObjectRef) -> ReportsObserved | None:
     found = (cache.get(ObjectRef(*DETAILS, namespace_of(one), name_of(one))) for one in works)
     collected = {key: collected_from(one for one in found if one is not None)}
     return ReportsObserved(frozenset({key} if there else ()), works, [report] if report else [], collected)
-
-
-@dataclass(frozen=True)
-class Detailed:
-    """The ApplicationReport of a cluster, and the hub's Application that it is about."""
-
-    report: Obj = field(repr=False)
-    app: Obj | None = field(repr=False)
-
-
-def observe_details(cache: Snapshot, ref: ObjectRef) -> Detailed | None:
-    """Read one ApplicationReport. It has the name and the namespace of the work, which names the Application."""
-    report, work = cache.get(ref), cache.get(ObjectRef(*WORKS, ref.namespace, ref.name))
-    if report is None or work is None:
-        return None
-    return Detailed(report, application_of(cache, work))

@@ -118,7 +118,7 @@ def _by_set(works: Iterable[Obj]) -> dict[SetKey, list[Obj]]:
 def statuses(key: SetKey, works: Iterable[Obj], collected: Collected) -> Obj:
     """Return the content of a report. Of two Applications of a set in one cluster the last by name of its work counts;
     clusters that only the collector knows have no status and are not counted."""
-    entries = {namespace_of(one): _entry(key, one) for one in works}
+    entries = {namespace_of(one): entry_of(key, one) for one in works}
     summary = _summary(entries.values())
     for one in collected.conditions:
         cluster = str(one.get("cluster") or "")
@@ -127,7 +127,8 @@ def statuses(key: SetKey, works: Iterable[Obj], collected: Collected) -> Obj:
     return {"resources": list(collected.resources), "clusterConditions": ordered, "summary": summary}
 
 
-def _entry(key: SetKey, work: Obj) -> Obj:
+def entry_of(key: SetKey, work: Obj) -> Obj:
+    """Return what a work says of its cluster."""
     values = {"healthStatus": "Unknown", "syncStatus": "Unknown"}
     for manifest in ((work.get("status") or {}).get("resourceStatus") or {}).get("manifests") or ():
         values |= feedback_of(manifest)

@@ -30,8 +30,9 @@ def feedback_of(manifest: Obj) -> dict[str, str]:
     return {key: value for key, value in found.items() if key in FEEDBACK and isinstance(value, str)}
 
 
-def plan_work_status(work: Obj, find: FindApp, now: datetime) -> Plan:
-    """Plan what a ManifestWork says of its Application (basic variant)."""
+def plan_work_status(work: Obj, find: FindApp, now: datetime, *, step: bool = True) -> Plan:
+    """Plan what a ManifestWork says of its Application (basic variant). ``step``: whether one that becomes Healthy is
+    Progressing first."""
     named = names.hub_application(work)
     manifests = ((work.get("status") or {}).get("resourceStatus") or {}).get("manifests") or [{}]
     values = feedback_of(manifests[0])
@@ -49,7 +50,7 @@ def plan_work_status(work: Obj, find: FindApp, now: datetime) -> Plan:
     started = values.get("operationStateStartedAt") or format_time(now)
     phase = values.get("operationStatePhase", "")
     _put(status, "operationState", {"phase": phase, "startedAt": started, "operation": {}})
-    healthy = values["healthStatus"] == "Healthy"
+    healthy = step and values["healthStatus"] == "Healthy"
     writes = _writes(app, status, f"cluster {namespace_of(work)} reports it", healthy=healthy, always=True)
     return Plan(tuple((one,) for one in writes), why="the cluster's status of the Application")
 
@@ -75,12 +76,9 @@ def _set(app: Obj, old: Obj, new: Obj, reason: str, version: str) -> SetStatus:
     return SetStatus(*where, old, new, reason, resource_version=version, uid=uid_of(app), subresource="")
 
 
-def plan_report_status(report: Obj, find: FindApp, now: datetime, *, repeat: bool = True) -> Plan:
-    """Plan what a MulticlusterApplicationSetReport says of the Applications of its set (ACM variant).
-
-    ``repeat``: as upstream, an Application that is Healthy already is written as Progressing, and stays so until its
-    next change.
-    """
+def plan_report_status(report: Obj, find: FindApp, now: datetime) -> Plan:
+    """Plan what a MulticlusterApplicationSetReport says of the Applications of its set, as upstream's controller: one
+    that is Healthy already is written as Progressing, and stays so until its next change (ACM variant)."""
     if is_terminating(report):
         return Plan(why="the report is being deleted")
     steps = []
@@ -88,13 +86,19 @@ def plan_report_status(report: Obj, find: FindApp, now: datetime, *, repeat: boo
         where = str(one.get("app") or "").split("/")
         app = find(where[0], where[1]) if len(where) > 1 else None
         if app is not None:
-            writes = _writes_of_entry(app, one, now)
-            if repeat or (writes and writes[-1].reason != _STEP):
-                steps += [(write,) for write in writes]
+            steps += [(write,) for write in _writes_of_entry(app, one, now)]
     return Plan(tuple(steps), why="the report's status of each Application")
 
 
-def _writes_of_entry(app: Obj, entry: Obj, now: datetime) -> list[SetStatus]:
+def plan_entry_status(app: Obj, entry: Obj, now: datetime, *, step: bool) -> Plan:
+    """Plan what one entry of a MulticlusterApplicationSetReport says of its Application; ``step`` as above."""
+    writes = _writes_of_entry(app, entry, now, step=step)
+    if not writes or writes[-1].reason == _STEP:
+        return Plan(why="the Application has this status")
+    return Plan(tuple((one,) for one in writes), why="the cluster's status of the Application")
+
+
+def _writes_of_entry(app: Obj, entry: Obj, now: datetime, *, step: bool = True) -> list[SetStatus]:
     status = copied(app.get("status") or {})
     if health := entry.get("healthStatus"):
         _put(status, "health", {"status": health})
@@ -109,7 +113,7 @@ def _writes_of_entry(app: Obj, entry: Obj, now: datetime) -> list[SetStatus]:
     if owner and not status.get("conditions"):
         status["conditions"] = [_where_to_look(app, owner, str(entry.get("cluster") or ""))]
     reason = f"cluster {entry.get('cluster')} reports it"
-    return _writes(app, status, reason, healthy=health == "Healthy", always=False)
+    return _writes(app, status, reason, healthy=step and health == "Healthy", always=False)
 
 
 def _where_to_look(app: Obj, owner: str, cluster: str) -> Obj:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, comes_or_goes, differ
@@ -30,6 +30,10 @@ from syncline.kube.objects import (
     namespace_of,
 )
 
+GATHER_S: Final = 1.0
+"""Seconds from the first report of a cluster to the write, which has all that came: the object grows with the fleet,
+so that a write for each cluster would cost more the more clusters there are."""
+
 
 def report_controller() -> Controller[ReportsObserved]:
     """Return the controller of MulticlusterApplicationSetReports; a key is a report, which has the name of its set."""
@@ -53,10 +57,10 @@ def report_controller() -> Controller[ReportsObserved]:
         name="applicationset-report",
         kind=REPORTS,
         watches=(
-            Watch(WORKS, of_work, differ(feedback, annotations_of, labels_of)),
+            Watch(WORKS, of_work, differ(feedback, annotations_of, labels_of), gather_s=GATHER_S),
             Watch(SETS, of_set, comes_or_goes),
-            Watch(DETAILS, of_details, differ(lambda one: one.get("report"))),
-            Watch(APPS, of_app, comes_or_goes),
+            Watch(DETAILS, of_details, differ(lambda one: one.get("report")), gather_s=GATHER_S),
+            Watch(APPS, of_app, comes_or_goes, gather_s=GATHER_S),
         ),
         observe=observe_report,
         plan=lambda seen, _now: _in_one_write(plan_reports(seen)),

@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
-from syncline.control.plan import Plan, SetStatus
+from syncline.control.plan import Plan, SetStatus, set_status
 from syncline.fleet.pull import names
 from syncline.fleet.pull.controllers.parts import PullSettings
-from syncline.fleet.pull.details import plan_details
+from syncline.fleet.pull.details import with_details
 from syncline.fleet.pull.names import Variant
-from syncline.fleet.pull.observe import (
-    APPS,
-    DETAILS,
-    REPORTS,
-    WORKS,
-    Detailed,
-    Reported,
-    observe_details,
-    observe_work,
-    variant_of,
-)
-from syncline.fleet.pull.status import FindApp, feedback_of, plan_report_status, plan_work_status
-from syncline.kube.objects import (
-    Obj,
-    ObjectRef,
-    annotations_of,
-    dig,
-    labels_of,
-    name_of,
-    namespace_of,
-)
+from syncline.fleet.pull.observe import APPS, DETAILS, SETS, WORKS, Reported, hosting_set, observe_work
+from syncline.fleet.pull.report import entry_of
+from syncline.fleet.pull.status import feedback_of, plan_entry_status, plan_work_status
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, labels_of, name_of, namespace_of
 
 
 def feedback(work: Obj) -> list[dict[str, str]]:
@@ -43,52 +26,72 @@ def feedback(work: Obj) -> list[dict[str, str]]:
 
 
 def status_controller(settings: PullSettings) -> Controller[Reported]:
-    """Return the controller that brings the status of works back onto Applications (basic variant)."""
+    """Return the controller that brings back onto an Application what its cluster says of it: feedback of its work, and
+    failures with their messages, in one write.
 
-    def plan(seen: Reported, now: datetime) -> Plan:
-        if seen.variant is not Variant.BASIC:
-            return Plan(why="the report of its ApplicationSet brings the status back")
-        if seen.app is None:
-            return Plan(why="its Application is gone, or is carried by another work")
-        return _without_known(plan_work_status(seen.work, _found(seen.app), now), seen.app)
+    Under the rules of ACM it is the entry of the work in the report of its ApplicationSet; it is made from the work, so
+    that a change costs the same in a large fleet.
+    """
 
     def of_app(app: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
         if names.is_carried(app):
             yield ObjectRef(*WORKS, annotations_of(app)[names.CLUSTER], names.work_name(app))
 
+    def of_report(report: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        yield ObjectRef(*WORKS, namespace_of(report), name_of(report))
+
     return Controller(
         name="pulled-status",
         kind=WORKS,
         predicate=differ(feedback, annotations_of, labels_of),
-        watches=(Watch(APPS, of_app, lambda old, new: old is None),),
+        watches=(
+            Watch(APPS, of_app, differ(lambda one: dig(one, "status", "operationState", "phase"))),
+            Watch(DETAILS, of_report, differ(lambda one: one.get("report"))),
+        ),
+        reads=(SETS,),
         observe=lambda cache, ref: observe_work(cache, ref, settings.variant),
-        plan=plan,
+        plan=_plan,
     )
 
 
-def _found(app: Obj) -> FindApp:
-    return lambda namespace, name: app if (namespace, name) == (namespace_of(app), name_of(app)) else None
+def _plan(seen: Reported, now: datetime) -> Plan:
+    if seen.app is None:
+        return Plan(why="its Application is gone, or is carried by another work")
+    if is_terminating(seen.app):
+        return Plan(why="the Application is being deleted")
+    plan = _of_feedback(seen, seen.app, now)
+    old: Obj = seen.app.get("status") or {}
+    last = plan.actions[-1] if plan.actions else None
+    if isinstance(last, SetStatus) and _said(last.new) != _said(old):
+        final = last.new
+    else:
+        plan, final = replace(plan, steps=()), old
+    if seen.report is not None:
+        final = with_details(final, seen.report.get("report") or {})
+    if final == old:
+        return Plan(why="the Application has this status", outcome=plan.outcome)
+    if plan.actions and isinstance(last, SetStatus):
+        return replace(plan, steps=(*plan.steps[:-1], (replace(last, new=final),)))
+    why = f"cluster {namespace_of(seen.work)} reports it"
+    return Plan(why=why, status=set_status(seen.app, final, why, subresource=""))
 
 
-def _without_known(plan: Plan, *apps: Obj) -> Plan:
-    """Return the plan without the writes of Applications that have that status already.
-
-    Upstream writes at each change of a work: an Application that stays Healthy would be Progressing for a moment.
-    """
-    known = {(namespace_of(one), name_of(one)): _reported(one.get("status") or {}) for one in apps}
-    last = {(one.namespace, one.name): _reported(one.new) for one in plan.actions if isinstance(one, SetStatus)}
-    same = {key for key, status in last.items() if known.get(key) == status}
-    steps = tuple(
-        step
-        for step in plan.steps
-        if not all(isinstance(one, SetStatus) and (one.namespace, one.name) in same for one in step)
-    )
-    return replace(plan, steps=steps)
+def _of_feedback(seen: Reported, app: Obj, now: datetime) -> Plan:
+    """Plan by the rules of the variant."""
+    if seen.variant is Variant.ACM:
+        owner = names.owning_set(app)
+        if not owner or hosting_set(seen.work) != f"{namespace_of(app)}/{owner}" or is_terminating(seen.work):
+            return Plan(why="no report of an ApplicationSet has its work")
+        entry = entry_of((namespace_of(app), owner), seen.work)
+        return plan_entry_status(app, entry, now, step=seen.stepwise)
+    if not names.returns_status(seen.work):
+        return Plan(why="the work has not the label of those whose status returns")
+    return plan_work_status(seen.work, lambda *_: app, now, step=seen.stepwise)
 
 
-def _reported(status: Obj) -> tuple[Any, ...]:
-    """Return what a cluster says of an Application. The start of an operation counts only with its phase: without one
-    it is the time of the pass."""
+def _said(status: Obj) -> tuple[Any, ...]:
+    """Return what a cluster says of an Application in feedback. The start of an operation counts only with its phase:
+    without one it is the time of the pass."""
     operation = status.get("operationState") or {}
     phase = operation.get("phase") or ""
     return (
@@ -97,68 +100,4 @@ def _reported(status: Obj) -> tuple[Any, ...]:
         dig(status, "sync", "revision") or "",
         (phase, operation.get("startedAt") if phase else ""),
         status.get("conditions") or [],
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _ReportOfApps:
-    report: Obj
-    apps: dict[tuple[str, str], Obj]
-
-
-def report_status_controller(settings: PullSettings) -> Controller[_ReportOfApps]:
-    """Return the controller that brings the status of reports back onto Applications (ACM variant)."""
-
-    def observe(cache: Snapshot, ref: ObjectRef) -> _ReportOfApps | None:
-        report = cache.get(ref)
-        if report is None or variant_of(cache, ref.namespace, settings.variant) is not Variant.ACM:
-            return None
-        apps = {}
-        for one in dig(report, "statuses", "clusterConditions") or ():
-            where = tuple(str(one.get("app") or "").split("/")[:2])
-            app = cache.get(ObjectRef(*APPS, *where)) if len(where) == 2 else None
-            if app is not None and names.owning_set(app) == ref.name and where[0] == ref.namespace:
-                apps[where[0], where[1]] = app
-        return _ReportOfApps(report, apps)
-
-    def plan(seen: _ReportOfApps, now: datetime) -> Plan:
-        made = plan_report_status(
-            seen.report, lambda namespace, name: seen.apps.get((namespace, name)), now, repeat=False
-        )
-        return _without_known(made, *seen.apps.values())
-
-    return Controller(
-        name="pulled-report-status",
-        kind=REPORTS,
-        predicate=differ(lambda one: one.get("statuses")),
-        observe=observe,
-        plan=plan,
-    )
-
-
-def details_controller() -> Controller[Detailed]:
-    """Return the controller that brings failures with their messages back onto Applications, in both variants."""
-
-    def plan(seen: Detailed, _now: datetime) -> Plan:
-        if seen.app is None:
-            return Plan(why="its Application is gone, or is carried by another work")
-        return plan_details(seen.app, seen.report)
-
-    def of_work(work: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-        return (ObjectRef(*DETAILS, namespace_of(work), name_of(work)),)
-
-    def of_app(app: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-        if names.is_carried(app):
-            yield ObjectRef(*DETAILS, annotations_of(app)[names.CLUSTER], names.work_name(app))
-
-    return Controller(
-        name="pulled-details",
-        kind=DETAILS,
-        predicate=differ(lambda one: one.get("report")),
-        watches=(
-            Watch(WORKS, of_work, differ(annotations_of)),
-            Watch(APPS, of_app, differ(lambda one: dig(one, "status", "operationState", "phase"))),
-        ),
-        observe=observe_details,
-        plan=plan,
     )

@@ -19,6 +19,7 @@ from syncline.fleet.spoke.work.manifests.handler import DropHandler, LookHandler
 from syncline.fleet.spoke.work.manifests.memory import Memory, without
 from syncline.fleet.spoke.work.observe import APPLIED, DEFAULTS, WORKS, WorkObserved, WorkSettings, observe_work
 from syncline.fleet.spoke.work.plan import plan_work, settle_work
+from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
@@ -33,6 +34,9 @@ from syncline.kube.objects import (
 
 CONTROLLER: Final = "work"
 INVENTORY: Final = "applied-work"
+APPS: Final = APPLICATION.group_kind
+GATHER_S: Final = 1.0
+"""Seconds from a change of an Application to its feedback: a sync changes its status some five times in a moment."""
 
 _work_differs = differ(generation, uid_of, finalizers, is_terminating, labels_of, lambda one: one.get("status"))
 
@@ -62,7 +66,8 @@ class WorkAgent:
             predicate=_work_differs,
             watches=(
                 Watch(APPLIED, self._work_of, _goes, cluster=SPOKE),
-                Watch(None, self._works_with, self.memory.changed, cluster=SPOKE, wanted=False),
+                Watch(None, self._works_with, self._at_once, cluster=SPOKE, wanted=False),
+                Watch(APPS, self._works_with, self.memory.changed, cluster=SPOKE, wanted=False, gather_s=GATHER_S),
             ),
             observe=observe,
             plan=plan_work,
@@ -87,6 +92,11 @@ class WorkAgent:
         """Return the work of an AppliedManifestWork of this hub."""
         mine, _, name = name_of(applied).partition("-")
         return (ObjectRef(*WORKS, self._link.cluster, name),) if mine == hub_hash(self._link.hub_url) else ()
+
+    def _at_once(self, old: Obj | None, new: Obj | None) -> bool:
+        if old is not None and new is not None and ref_of(new).group_kind == APPS:
+            return False
+        return self.memory.changed(old, new)
 
     def _works_with(self, obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
         return self.memory.works_of(obj)
