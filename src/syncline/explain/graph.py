@@ -20,6 +20,7 @@ from syncline.explain.fleet.carried import explain_member
 from syncline.explain.fleet.clusters import CLUSTERS
 from syncline.explain.fleet.placements import PLACEMENTS, explain_placement
 from syncline.explain.fleet.replicasets import BUDGETS, SETS, explain_budget, explain_set
+from syncline.explain.fleet.rollouts import ROLLOUTS, explain_rollout
 from syncline.explain.fleet.works import WORKS, explain_work
 from syncline.explain.view import Found, View
 from syncline.gitops.holds.model import POOL, Hold, holds_of
@@ -203,4 +204,5 @@ _KINDS: dict[GroupKind, Callable[[View, Obj], Found]] = {
     ADDONS: explain_addon,
     SETS: explain_set,
     BUDGETS: explain_budget,
+    ROLLOUTS: explain_rollout,
 }

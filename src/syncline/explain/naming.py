@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.kinds.fleetrollouts import ROLLOUT
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import ObjectRef
 
-OF_ARGO = (APPLICATION.group_kind, APPLICATION_SET.group_kind)
+OF_ARGO = (APPLICATION.group_kind, APPLICATION_SET.group_kind, ROLLOUT.group_kind)
 """Kinds that live in the namespace of Applications by default."""
 SHORT = {
     "app": "applications",
@@ -16,6 +17,7 @@ SHORT = {
     "work": "manifestworks",
     "mwrs": "manifestworkreplicasets",
     "addon": "managedclusteraddons",
+    "rollout": "fleetrollouts",
 }
 """Resources by short word; all other words are resolved as kubectl does."""
 MACHINES = ("machineconfigpools", "mcp", "machineconfig", "mc", "kubeletconfig", "ctrcfg", "machineconfignode")
@@ -30,6 +32,7 @@ OF_A_HUB = (
     "placement",
     "managedclusteraddons",
     "mwrs",
+    "fleetrollouts",
 )
 """Words for kinds that only a hub has."""
 SERVED = ((MACHINES, "`syncline up --machine-config` serves it"), (OF_A_HUB, "`syncline up --hub` serves it"))

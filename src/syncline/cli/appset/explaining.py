@@ -13,6 +13,7 @@ from syncline.cli.appset.rows import rows
 from syncline.cli.appset.stage import Stage
 from syncline.control.cache import Cache
 from syncline.explain.applicationset import explain_set, made_by
+from syncline.explain.fleet.rollouts import rollout_of, with_rollout
 from syncline.explain.fleet.setreport import set_report
 from syncline.explain.view import Found, View
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -30,7 +31,8 @@ def explained_set(
 
     rows = set_report(view, found, control).rows
     carried = [one for one in rows if one.pulled or one.app is None]
-    return explain_set(view, found, _planned(link, cache, found, control), below, carried)
+    made = explain_set(view, found, _planned(link, cache, found, control), below, carried)
+    return with_rollout(view, made, rollout_of(view, namespace_of(found), name_of(found)))
 
 
 def origin(link: Connection, cache: Cache, owner: ObjectRef, name: str, control: str) -> Cause:

@@ -22,9 +22,11 @@ from syncline.explain.fleet.applications import (
     application_state,
 )
 from syncline.explain.fleet.clusters import explain_cluster
+from syncline.explain.fleet.rollouts import order_causes, waits_of_cluster
 from syncline.explain.view import Found, View, one_line
 from syncline.fleet.pull import names
 from syncline.fleet.pull.observe import APPS
+from syncline.fleet.pull.order.explaining import URGENT as ROLLOUT_URGENT
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, name_of, namespace_of
 
 MAX_SHOWN: Final = 5
@@ -32,8 +34,14 @@ MAX_SHOWN: Final = 5
 
 
 def explain_carried(view: View, app: Obj) -> Found:
-    """Explain an Application that its cluster pulls."""
-    return explain_state(application_state(view, app))
+    """Explain an Application that its cluster pulls; what the order over clusters makes it wait for comes first."""
+    found = explain_state(application_state(view, app))
+    held = order_causes(view, app)
+    if not held:
+        return found
+    below = (*found.cause.because, *held) if found.blocked else (*held, *found.cause.because)
+    blocked = found.blocked or any(one.state in ROLLOUT_URGENT for one in held)
+    return Found(replace(found.cause, because=below), blocked)
 
 
 def explain_state(state: ApplicationState) -> Found:
@@ -146,12 +154,13 @@ def explain_member(view: View, cluster: Obj) -> Found:
     found = explain_cluster(view, cluster)
     if found.cause.state != "Available":
         return found
+    held = waits_of_cluster(view, name_of(cluster))
     states = applications_of(view, name_of(cluster))
     urgent = [explain_state(one).cause for one in states if one.standing in URGENT]
     if not urgent:
-        return found
+        return Found(replace(found.cause, because=(*found.cause.because, *held)), found.blocked)
     text = f"{found.cause.message}; {len(urgent)} of {len(states)} Applications need attention"
-    below = (*found.cause.because, *urgent[:MAX_SHOWN])
+    below = (*found.cause.because, *urgent[:MAX_SHOWN], *held)
     return Found(replace(found.cause, message=one_line(text), because=below), blocked=True)
 
 
