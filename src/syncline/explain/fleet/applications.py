@@ -24,15 +24,17 @@ from syncline.fleet.pull.names import Variant
 from syncline.fleet.pull.observe import (
     CLUSTERS,
     DECISIONS,
-    DETAILS,
     PROJECTS,
     REPORTS,
     WORKS,
     argo_namespaces,
+    report_of,
+    set_parts,
     variant_of,
 )
 from syncline.fleet.pull.propagation import AppObserved, plan_app
 from syncline.fleet.pull.reporting.causes import causes_from, deepest
+from syncline.fleet.pull.reporting.setparts import whole
 from syncline.fleet.pull.status import WHERE_TO_LOOK
 from syncline.fleet.spoke.applications.report import content_of
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, name_of, namespace_of, ref_of
@@ -167,7 +169,7 @@ def application_state(view: View, app: Obj, destinations: Mapping[str, str] | No
         problem = _not_carried(view, app, cluster)
         return ApplicationState(cluster, app, pulled=True, problem=problem, away=away if silent else None)
     carried = explain_work(view, work)
-    report = view.cluster.get(ObjectRef(*DETAILS, cluster, name_of(work)))
+    report = report_of(view.cluster, cluster, name_of(work))
     content: Obj = (report or {}).get("report") or _fed_back(view, app, cluster)
     made = _of_content(cluster, app, content, pulled=True)
     blocked = carried.blocked and not silent and carried.cause.state in ("NotApplied", "Waiting")
@@ -217,7 +219,8 @@ def _fed_back(view: View, app: Obj, cluster: str) -> Obj:
     conditions = [one for one in content.get("conditions") or () if one.get("type") != WHERE_TO_LOOK]
     owner = names.owning_set(app)
     report = view.cluster.get(ObjectRef(*REPORTS, namespace_of(app), owner)) if owner else None
-    for one in dig(report or {}, "statuses", "clusterConditions") or ():
+    known = whole(report, set_parts(view.cluster, namespace_of(app), owner)) if report is not None else {}
+    for one in dig(known, "statuses", "clusterConditions") or ():
         if one.get("cluster") == cluster:
             conditions += [each for each in one.get("conditions") or () if each not in conditions]
     return {**content, "conditions": conditions}

@@ -13,6 +13,8 @@ from syncline.fleet.pull.details import collected_from
 from syncline.fleet.pull.names import Variant
 from syncline.fleet.pull.propagation import AppObserved
 from syncline.fleet.pull.report import ReportsObserved
+from syncline.fleet.pull.reporting.parts import joined, part_name
+from syncline.fleet.pull.reporting.setparts import MOST, is_part, report_name
 from syncline.kube.kinds.applicationfleet import GITOPS_CLUSTER, REPORT
 from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
@@ -188,11 +190,33 @@ def observe_report(cache: Snapshot, ref: ObjectRef) -> ReportsObserved | None:
     key = ref.namespace, ref.name
     there = cache.get(ObjectRef(*SETS, *key)) is not None
     report = cache.get(ref)
+    if report is not None and is_part(report):
+        return None
     works = cache.indexed(BY_SET, "/".join(key))
     if there:
         works = [one for one in works if application_of(cache, one) is not None]
     if report is None and not works:
         return None
-    found = (cache.get(ObjectRef(*DETAILS, namespace_of(one), name_of(one))) for one in works)
+    found = (report_of(cache, namespace_of(one), name_of(one)) for one in works)
     collected = {key: collected_from(one for one in found if one is not None)}
-    return ReportsObserved(frozenset({key} if there else ()), works, [report] if report else [], collected)
+    sets = frozenset({key} if there else ())
+    return ReportsObserved(sets, works, [report] if report else [], collected, set_parts(cache, *key))
+
+
+def set_parts(cache: Snapshot, namespace: str, name: str) -> list[Obj]:
+    """Return the further parts of the report of a set, in order."""
+    names_ = (part_name(name, number) for number in range(2, MOST + 1))
+    found = (cache.get(ObjectRef(*REPORTS, namespace, one)) for one in names_)
+    return [one for one in found if one is not None and is_part(one) and report_name(one) == name]
+
+
+def report_of(cache: Snapshot, cluster: str, work: str) -> Obj | None:
+    """Return the ApplicationReport of a work, whole; None if there is none."""
+    first = cache.get(ObjectRef(*DETAILS, cluster, work))
+    if first is None or "part" not in (first.get("report") or {}):
+        return first
+
+    def content(number: int) -> Obj | None:
+        return (cache.get(ObjectRef(*DETAILS, cluster, part_name(work, number))) or {}).get("report")
+
+    return {**first, "report": joined(first["report"], content)}

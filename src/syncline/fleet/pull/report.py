@@ -49,6 +49,8 @@ class ReportsObserved:
     works: Sequence[Obj]
     reports: Sequence[Obj]
     collected: Mapping[SetKey, Collected]
+    parts: Sequence[Obj] = ()
+    """Further parts of the only report."""
 
 
 def collected_of(text: str) -> Collected:

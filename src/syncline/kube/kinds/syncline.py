@@ -33,6 +33,8 @@ MAX_CAUSES = 8
 """Causes of one failed resource in an ApplicationReport."""
 MAX_WAITS = 20
 """Resources that are under way in one ApplicationReport."""
+MAX_PARTS = 20
+"""Objects that one ApplicationReport may be divided into."""
 MAX_POOLS = 200
 """Pools in one Hold; more than any cluster has."""
 MAX_PLACES = 2000
@@ -83,6 +85,10 @@ def report_crd() -> Obj:
     }
     content = obj(
         {
+            "part": obj(
+                {"number": COUNT, "of": COUNT, "digest": text, "failed": COUNT, "resources": COUNT},
+                about="of a report in parts: which one, of how many, of which version, and the totals of all",
+            ),
             "application": texts("namespace", "name") | {"description": "the Application on the cluster"},
             "health": texts("status", "message", "lastTransitionTime"),
             "sync": texts("status", "revision"),

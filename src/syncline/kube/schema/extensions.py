@@ -127,6 +127,7 @@ EXTENSIONS: tuple[Extension, ...] = (
     Extension("node", "Lease", _RIGHTS, "a node's name", ours=True),
     Extension("lease-group", "Lease (label)", _RIGHTS, "a group's name", ours=True),
     Extension("hub", "Secret (label)", _RIGHTS, "the hash of a hub's URL", ours=True),
+    Extension("part-of", "MulticlusterApplicationSetReport", _RIGHTS, "a name", ours=True),
     Extension("operation-after", "ManifestWork", _RIGHTS, "a time, or empty", ours=True),
     Extension("shards", "Lease", _RIGHTS, "a count of at most 64", ours=True),
     Extension("simulated", "StorageClass (provisioner)", _RIGHTS, "the provisioner's name"),

@@ -21,6 +21,8 @@ from syncline.fleet.pull.observe import (
     observe_report,
 )
 from syncline.fleet.pull.report import ReportsObserved, plan_reports
+from syncline.fleet.pull.reporting.parts import whole_name
+from syncline.fleet.pull.reporting.setparts import LIMIT, is_part, plan_parts, report_name, whole
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
@@ -42,6 +44,9 @@ def report_controller() -> Controller[ReportsObserved]:
         key = hosting_set(work)
         return (ObjectRef(*REPORTS, *key.split("/", 1)),) if key else ()
 
+    def of_part(report: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+        return (ObjectRef(*REPORTS, namespace_of(report), report_name(report)),) if is_part(report) else ()
+
     def of_set(obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
         return (ObjectRef(*REPORTS, namespace_of(obj), name_of(obj)),)
 
@@ -50,7 +55,7 @@ def report_controller() -> Controller[ReportsObserved]:
         return (ObjectRef(*REPORTS, namespace_of(app), owner),) if owner and names.is_carried(app) else ()
 
     def of_details(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-        work = cache.get(ObjectRef(*WORKS, namespace_of(obj), name_of(obj)))
+        work = cache.get(ObjectRef(*WORKS, namespace_of(obj), whole_name(name_of(obj))))
         return of_work(work, cache) if work is not None else ()
 
     return Controller(
@@ -58,13 +63,21 @@ def report_controller() -> Controller[ReportsObserved]:
         kind=REPORTS,
         watches=(
             Watch(WORKS, of_work, differ(feedback, annotations_of, labels_of), gather_s=GATHER_S),
+            Watch(REPORTS, of_part),
             Watch(SETS, of_set, comes_or_goes),
             Watch(DETAILS, of_details, differ(lambda one: one.get("report")), gather_s=GATHER_S),
             Watch(APPS, of_app, comes_or_goes, gather_s=GATHER_S),
         ),
         observe=observe_report,
-        plan=lambda seen, _now: _in_one_write(plan_reports(seen)),
+        plan=lambda seen, _now: plan_in_parts(seen),
     )
+
+
+def plan_in_parts(seen: ReportsObserved, limit: int = LIMIT) -> Plan:
+    """Plan the report of one set. ``limit``: bytes of one part."""
+    live = next(iter(seen.reports), None)
+    known = [whole(live, seen.parts)] if live is not None else []
+    return plan_parts(_in_one_write(plan_reports(replace(seen, reports=known))), live, seen.parts, limit=limit)
 
 
 def _in_one_write(plan: Plan) -> Plan:

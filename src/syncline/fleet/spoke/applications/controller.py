@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from syncline.base.action import Action
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
-from syncline.control.plan import Create, Done, Patch, Plan, Requeue, Result
+from syncline.control.plan import Create, Delete, Done, Patch, Plan, Requeue, Result
 from syncline.fleet.pull import names
+from syncline.fleet.pull.reporting.parts import part_name, whole_name
 from syncline.fleet.spoke.applications.looking import LOOK_S, LookedInto, LookInto, is_due, targets_of
-from syncline.fleet.spoke.applications.report import report_of
+from syncline.fleet.spoke.applications.report import reports_of
 from syncline.fleet.spoke.link import SPOKE, Link
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kinds.manifestworks import APPLIED_WORK, MANIFEST_WORK
-from syncline.kube.kinds.syncline import REPORT
+from syncline.kube.kinds.syncline import MAX_PARTS, REPORT
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
@@ -38,11 +40,12 @@ GATHER_S: Final = 1.0
 
 @dataclass(frozen=True)
 class Reporting:
-    """A work that carries an Application, the Application on the cluster, and its report on the hub."""
+    """A work that carries an Application, and the Application on the cluster."""
 
     work: Obj
     app: Obj
-    report: Obj | None
+    reports: tuple[Obj, ...] = ()
+    """The parts of its report that the hub has."""
     looked: LookedInto | None = None
     """The last look at what is not well."""
 
@@ -61,7 +64,9 @@ def report_controller(link: Link) -> Controller[Reporting]:
         if app is None:
             memory.pop(ref, None)
             return None
-        return Reporting(work, app, hub.get(ObjectRef(*REPORTS, ref.namespace, ref.name)), memory.get(ref))
+        parts = (ObjectRef(*REPORTS, ref.namespace, part_name(ref.name, n)) for n in range(1, MAX_PARTS + 1))
+        reports = tuple(found for part in parts if (found := hub.get(part)) is not None)
+        return Reporting(work, app, reports, memory.get(ref))
 
     def settle(
         seen: Reporting, _plan: Plan, results: tuple[Result, ...], now: datetime
@@ -82,7 +87,7 @@ def report_controller(link: Link) -> Controller[Reporting]:
                 yield ObjectRef(*WORKS, link.cluster, str(owner.get("name")).partition("-")[2])
 
     def of_report(report: Obj, _hub: Snapshot) -> Iterable[ObjectRef]:
-        return (ObjectRef(*WORKS, namespace_of(report), name_of(report)),)
+        return (ObjectRef(*WORKS, namespace_of(report), whole_name(name_of(report))),)
 
     def all_works(_cluster: str, hub: Snapshot) -> Iterable[ObjectRef]:
         return map(ref_of, hub.objects(WORKS))
@@ -133,12 +138,23 @@ def plan_written(seen: Reporting, now: datetime) -> Plan:
 
 
 def _written(seen: Reporting, targets: tuple[ObjectRef, ...]) -> Plan:
+    """Return the writes: further parts before the first, whose totals then are those of all; what is too much last."""
     known = seen.looked.seen if seen.looked is not None and targets else {}
-    wanted, live = report_of(seen.app, seen.work, {ref: known[ref] for ref in targets if ref in known}), seen.report
+    wanted = reports_of(seen.app, seen.work, {ref: known[ref] for ref in targets if ref in known})
+    there = {name_of(one): one for one in seen.reports}
+    steps: list[tuple[Action, ...]] = [
+        (made,) for one in reversed(wanted) if (made := _write(one, there.pop(name_of(one), None))) is not None
+    ]
+    if there:
+        steps.append(tuple(Delete.of(one, "the report has fewer parts") for one in there.values()))
+    return Plan(tuple(steps), why="the Application changed" if steps else "the hub has this report")
+
+
+def _write(wanted: Obj, live: Obj | None) -> Action | None:
     if live is None:
-        return Plan(((Create(wanted, "the hub has no report of it"),),), why="a new Application")
+        return Create(wanted, "the hub has no report of it")
     if live.get("report") == wanted["report"]:
-        return Plan(why="the hub has this report")
+        return None
     before: dict[str, Any] = live.get("report") or {}
     gone = {key: None for key in before if key not in wanted["report"]}
     nested = {
@@ -150,5 +166,4 @@ def _written(seen: Reporting, targets: tuple[ObjectRef, ...]) -> Plan:
         "metadata": {"resourceVersion": resource_version(live)},
         "report": {**gone, **wanted["report"], **nested},
     }
-    patch = Patch(REPORT, namespace_of(live), name_of(live), body, "the Application changed")
-    return Plan(((patch,),), why="the Application changed")
+    return Patch(REPORT, namespace_of(live), name_of(live), body, "the Application changed")

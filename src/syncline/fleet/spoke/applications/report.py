@@ -1,4 +1,4 @@
-"""The ApplicationReport of an Application that a work brought to a cluster; pure. :func:`report_of`.
+"""The ApplicationReport of an Application that a work brought to a cluster; pure. :func:`reports_of`.
 
 Feedback of works carries five values. A report carries what people need when something failed: the message of the
 operation, each resource that failed with its message, conditions, and the resources with their health. Nothing of the
@@ -7,40 +7,37 @@ manifests is in it, so no value of a Secret.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from syncline.fleet.pull.reporting.parts import has_room_for_parts, in_parts, part_name
 from syncline.fleet.spoke.applications.looking import Seen
-from syncline.kube.kinds.syncline import MAX_FAILED, MAX_MESSAGE, MAX_REPORTED, MAX_WAITS, REPORT
+from syncline.kube.kinds.syncline import MAX_MESSAGE, MAX_PARTS, MAX_REPORTED, MAX_WAITS, REPORT
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of, namespace_of
 
-MAX_BYTES: Final = 900_000
-"""Size of a report as JSON; with more, resources that are well are left out, and counted."""
 _IDENTITY: Final = ("group", "version", "kind", "namespace", "name")
 _BAD_PHASES: Final = ("Failed", "Error")
 _BAD_HEALTH: Final = ("Degraded", "Missing")
 
 
-def report_of(app: Obj, work: Obj, seen: Mapping[ObjectRef, Seen] | None = None) -> Obj:
-    """Return the report of an Application on the cluster. ``work``: the ManifestWork on the hub that brought it, which
-    owns the report; ``seen``: what the agent found at resources that are not well."""
+def reports_of(app: Obj, work: Obj, seen: Mapping[ObjectRef, Seen] | None = None) -> list[Obj]:
+    """Return the report of an Application on the cluster as its parts, mostly one. ``work``: the ManifestWork on the
+    hub that brought it, which owns the report; ``seen``: what the agent found at resources that are not well."""
     content = content_of(app)
     content["failed"] = _with_causes(content, seen or {})
-    failed, resources = content.get("failed", []), content.get("resources", [])
-    omitted = max(len(resources) - MAX_REPORTED, 0) + max(len(failed) - MAX_FAILED, 0)
-    content |= {"failed": failed[:MAX_FAILED], "resources": resources[:MAX_REPORTED], "omitted": omitted}
+    most = MAX_PARTS if has_room_for_parts(name_of(work)) else 1
+    found = in_parts({key: value for key, value in content.items() if value}, parts=most)
+    return [_report(work, number, one) for number, one in enumerate(found, 1)]
+
+
+def _report(work: Obj, number: int, content: Obj) -> Obj:
     owner = {"apiVersion": work["apiVersion"], "kind": work["kind"], "name": name_of(work)}
-    return {
-        "apiVersion": REPORT.api_version,
-        "kind": REPORT.kind,
-        "metadata": {
-            "name": name_of(work),
-            "namespace": namespace_of(work),
-            "ownerReferences": [{**owner, "uid": work["metadata"]["uid"]}],
-        },
-        "report": _bounded({key: value for key, value in content.items() if value}),
+    metadata = {
+        "name": part_name(name_of(work), number),
+        "namespace": namespace_of(work),
+        "ownerReferences": [{**owner, "uid": work["metadata"]["uid"]}],
     }
+    return {"apiVersion": REPORT.api_version, "kind": REPORT.kind, "metadata": metadata, "report": content}
 
 
 def _with_causes(content: Obj, seen: Mapping[ObjectRef, Seen]) -> list[Obj]:
@@ -124,13 +121,3 @@ def _failed(status: Obj, operation: Obj) -> list[Obj]:
 
 def _key(one: Obj) -> tuple[str, ...]:
     return tuple(str(one.get(key) or "") for key in ("group", "kind", "namespace", "name"))
-
-
-def _bounded(content: Obj) -> Obj:
-    """Return the content, without as many resources, and then failures, as make it too large for an object."""
-    for part in ("resources", "failed", "conditions"):
-        while len(json.dumps(content)) > MAX_BYTES and content.get(part):
-            kept = content[part][: len(content[part]) // 2]
-            lost = len(content[part]) - len(kept)
-            content = {**content, part: kept, "omitted": content.get("omitted", 0) + lost}
-    return content
