@@ -29,10 +29,10 @@ from syncline.appset.observing.observe import (
 )
 from syncline.appset.plan import Means, SetPlan, Stage, plan_set, settle_set
 from syncline.appset.rendering.kept import RenderedApplications
-from syncline.appset.rollout.strategy import is_strict
 from syncline.appset.status import ERROR
 from syncline.argo.clusters import is_cluster_secret
 from syncline.argo.parameters import PARAMETERS_MAP, enables_namespace
+from syncline.argo.rollout.strategy import is_strict
 from syncline.argo.settings import CONFIG_MAP
 from syncline.control.cache import OfKind, Snapshot
 from syncline.control.controller import Controller, Watch, comes_or_goes, owner_of_kind

@@ -18,7 +18,6 @@ from syncline.appset.observing.memory import MAX_SETS
 from syncline.appset.observing.observe import SetObserved
 from syncline.appset.rollout.plan import Rollout, operation_for, plan_rollout, without_automation
 from syncline.appset.rollout.states import Entry, entries_of
-from syncline.appset.rollout.strategy import is_rolling, steps_of
 from syncline.appset.status import Condition, failed, with_conditions
 from syncline.appset.writing.applications import (
     Ignored,
@@ -33,6 +32,7 @@ from syncline.appset.writing.applications import (
 from syncline.appset.writing.guarding import Report, guard_deletions
 from syncline.argo.application import REFRESH
 from syncline.argo.clusters import Cluster, declared_twice, resolve_destination
+from syncline.argo.rollout.strategy import is_rolling, steps_of
 from syncline.argo.typed import normalized_spec
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
 

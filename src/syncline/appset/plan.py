@@ -23,12 +23,12 @@ from syncline.appset.observing.kinds import REUSED_S, Listed, ListKind
 from syncline.appset.observing.observe import REFRESH, SetObserved, decision_kinds, is_controlled
 from syncline.appset.questions import Answer, Facts, Question
 from syncline.appset.rollout.plan import cleared, entries_patch
-from syncline.appset.rollout.strategy import is_reversed
 from syncline.appset.status import Condition, failed, succeeded, with_conditions, with_resources, with_wait
 from syncline.appset.writing.applications import MARK
 from syncline.appset.writing.deletion import plan_deletion, with_finalizer
 from syncline.appset.writing.events import deleted, orphaned, warned, written
 from syncline.argo.application import RESOURCES_FINALIZER
+from syncline.argo.rollout.strategy import is_reversed
 from syncline.base.action import Action
 from syncline.base.clock import format_time
 from syncline.control.plan import (

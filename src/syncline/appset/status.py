@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from syncline.appset.rollout.strategy import is_rolling
+from syncline.argo.rollout.strategy import is_rolling
 from syncline.base.clock import format_time
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, dig, name_of, namespace_of

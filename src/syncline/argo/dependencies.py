@@ -92,12 +92,19 @@ def not_ready(app: Obj, known: Iterable[Obj | ObjectRef], reach: Reach) -> str:
             continue
         if ref_of(one) not in direct:
             continue
-        sync = str(dig(one, "status", "sync", "status", default="Unknown"))
-        health = str(dig(one, "status", "health", "status", default="Unknown"))
-        busy = ", an operation runs" if one.get("operation") else ""
-        if (sync, health, busy) != ("Synced", "Healthy", "") or _is_stale(one):
-            return f"waiting for Application {namespace_of(one)}/{name_of(one)} ({sync}, {health}{busy})"
+        if state := unready(one):
+            return f"waiting for Application {namespace_of(one)}/{name_of(one)} {state}"
     return ""
+
+
+def unready(app: Obj) -> str:
+    """Return the state of an Application that is not Synced and Healthy, in brackets; empty: it is."""
+    sync = str(dig(app, "status", "sync", "status", default="Unknown"))
+    health = str(dig(app, "status", "health", "status", default="Unknown"))
+    busy = ", an operation runs" if app.get("operation") else ""
+    if (sync, health, busy) == ("Synced", "Healthy", "") and not _is_stale(app):
+        return ""
+    return f"({sync}, {health}{busy})"
 
 
 def missing(ref: ObjectRef, reach: Reach) -> str:

@@ -23,9 +23,9 @@ from syncline.appset.rollout.states import (
     next_entry,
     started_after,
 )
-from syncline.appset.rollout.steps import Assignment, assign, limit_of, with_limits
-from syncline.appset.rollout.strategy import Step, is_strict, steps_of
 from syncline.appset.status import INVALID_ROLLOUT, PROGRESSING, Condition
+from syncline.argo.rollout.steps import Assignment, assign, limit_of, with_limits
+from syncline.argo.rollout.strategy import Step, is_strict, steps_of
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, dig, name_of
 

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from syncline.appset.observing.observe import SetObserved
-from syncline.appset.rollout.steps import assign
-from syncline.appset.rollout.strategy import is_reversed, steps_of
 from syncline.appset.writing.events import warned
 from syncline.argo.application import RESOURCES_FINALIZER
+from syncline.argo.rollout.steps import assign
+from syncline.argo.rollout.strategy import is_reversed, steps_of
 from syncline.base.action import Action
 from syncline.base.clock import time_or_none
 from syncline.control.plan import Delete, Done, Outcome, Patch, Plan, Replace, Requeue, Retry

@@ -26,10 +26,10 @@ from syncline.appset.observing.observe import (
 from syncline.appset.questions import Answer, Question
 from syncline.appset.rollout.plan import Rollout
 from syncline.appset.rollout.states import Entry
-from syncline.appset.rollout.strategy import Expression, steps_of
 from syncline.appset.writing.deletion import plan_deletion
 from syncline.argo.application import RESOURCES_FINALIZER
 from syncline.argo.parameters import PARAMETERS_MAP, enables_namespace
+from syncline.argo.rollout.strategy import Expression, steps_of
 from syncline.argo.typed import typed_application
 from syncline.assembly.inspection.differences import ObjectDifference
 from syncline.assembly.inspection.setplan import (

@@ -19,12 +19,16 @@ from syncline.fleet.pull.controllers.clusters import (
 from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.controllers.reports import report_controller
 from syncline.fleet.pull.controllers.status import status_controller
+from syncline.fleet.pull.order.controller import order_controller
+from syncline.fleet.pull.order.observe import Reading
 
 
 def pull_controllers(settings: PullSettings) -> tuple[Controller[Any], ...]:
     """Return the controllers of the pull model."""
+    reading = Reading(settings)
     return (
-        application_controller(settings),
+        application_controller(reading.carried),
+        order_controller(reading),
         status_controller(settings),
         report_controller(),
         rights_controller(),

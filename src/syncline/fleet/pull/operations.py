@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from syncline.control.plan import Create, Plan, Replace
+from syncline.control.plan import Create, Patch, Plan, Replace
 from syncline.fleet.pull.propagation import AppObserved
 from syncline.fleet.pull.status import feedback_of
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -35,7 +35,7 @@ def pending_start(work: Obj) -> str | None:
 
 def with_pending_operation(plan: Plan, seen: AppObserved) -> Plan:
     """Return the plan of an Application, with the operation that its cluster has not begun yet."""
-    if "operation" in seen.app:
+    if "operation" in seen.app and any(isinstance(one, Patch) for one in plan.actions):  # else an order holds it back
         return _carrying(plan, seen.app["operation"], started_at(seen.work))
     live = seen.work
     after = annotations_of(live or {}).get(OPERATION_AFTER)

@@ -12,6 +12,7 @@ from syncline.fleet.hub.works.admission import MAX_BYTES
 from syncline.fleet.hub.works.splitting import TooLarge, split_work
 from syncline.fleet.pull import names
 from syncline.fleet.pull.names import Variant
+from syncline.fleet.pull.order.permits import Permit, held_work
 from syncline.fleet.pull.works import destination, part_metadata, work_of
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import (
@@ -44,13 +45,39 @@ class AppObserved:
     """Further ManifestWorks of it in its cluster's namespace: it was too large for one."""
     limit: int = MAX_BYTES
     """Encoded bytes of the manifests of a work."""
+    permit: Permit | None = None
+    """What the order over clusters permits; None: no order is in force, and it is written at once."""
 
 
 def plan_app(seen: AppObserved, variant: Variant) -> Plan:
     """Plan one pass: the work is written whole each time; what asks for one sync or refresh goes with it once."""
-    app, target = seen.app, annotations_of(seen.app).get(names.CLUSTER, "")
+    app = seen.app
     if is_terminating(app):
         return _plan_removal(seen, variant)
+    wanted = wanted_work(seen, variant)
+    if isinstance(wanted, Plan):
+        return wanted
+    whole, waits = True, ""
+    if seen.permit is not None:
+        held = held_work(wanted, seen.work, seen.permit, operation="operation" in app)
+        if held.work is None:
+            return Plan(why=held.why)
+        wanted, whole, waits = held.work, held.whole, held.why
+    try:
+        works = split_work(wanted, seen.limit, shared=part_metadata(app))
+    except TooLarge as error:
+        return Plan(outcome=Stalled(str(error), LARGE_FIX), why=str(error))
+    live = {name_of(one): one for one in (seen.work, *seen.parts) if one is not None}
+    writes = [_write(one, live.pop(name_of(one), None)) for one in works]
+    asked = _asked_once(app, variant) if whole else None
+    surplus = tuple(Delete.of(one, "its manifests are in fewer works now") for one in live.values())
+    steps: list[tuple[Action, ...]] = [*((one,) for one in writes), *([(asked,)] if asked else [])]
+    return Plan((*steps, *([surplus] if surplus else [])), Done(), waits or writes[-1].reason)
+
+
+def wanted_work(seen: AppObserved, variant: Variant) -> Obj | Plan:
+    """Return the work of an Application as it is now, whatever an order permits; a plan: why there is none."""
+    app, target = seen.app, annotations_of(seen.app).get(names.CLUSTER, "")
     if seen.cluster is None:
         return _failed(f'managedclusters.cluster.open-cluster-management.io "{target}" not found')
     project = None
@@ -64,16 +91,7 @@ def plan_app(seen: AppObserved, variant: Variant) -> Plan:
         project = find_project(seen, named)
         if project is None:
             return _failed(f"failed to discover AppProject {named}: not found in any candidate namespace")
-    try:
-        works = split_work(work_of(app, variant, project), seen.limit, shared=part_metadata(app))
-    except TooLarge as error:
-        return Plan(outcome=Stalled(str(error), LARGE_FIX), why=str(error))
-    live = {name_of(one): one for one in (seen.work, *seen.parts) if one is not None}
-    writes = [_write(one, live.pop(name_of(one), None)) for one in works]
-    asked = _asked_once(app, variant)
-    surplus = tuple(Delete.of(one, "its manifests are in fewer works now") for one in live.values())
-    steps: list[tuple[Action, ...]] = [*((one,) for one in writes), *([(asked,)] if asked else [])]
-    return Plan((*steps, *([surplus] if surplus else [])), Done(), writes[-1].reason)
+    return work_of(app, variant, project)
 
 
 LARGE_FIX = (

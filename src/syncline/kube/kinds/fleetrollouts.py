@@ -100,6 +100,7 @@ def _status() -> Obj:
             "application": _NAME,
             "wave": INT,
             "state": enum(*STATES),
+            "release": _RELEASE | {"description": "what it should carry; its other fields are about that"},
             "permitted": _RELEASE | {"description": "the release that its work may carry next"},
             "since": TIME | {"description": "since when it is in this state"},
             "healthySince": TIME | {"description": "since when it is as wanted, by the clock of the hub"},

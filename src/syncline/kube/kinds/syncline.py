@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from syncline.kube.kinds.structure import (
     AGE,
+    BOOL,
     CONDITION,
     COUNT,
     SELECTOR,
@@ -90,6 +91,9 @@ def report_crd() -> Obj:
                 about="of a report in parts: which one, of how many, of which version, and the totals of all",
             ),
             "application": texts("namespace", "name") | {"description": "the Application on the cluster"},
+            "release": STR
+            | {"maxLength": 64, "description": "annotation syncline.dev/release of the Application on the cluster"},
+            "stale": BOOL | {"description": "the status is of another spec than the Application has"},
             "health": texts("status", "message", "lastTransitionTime"),
             "sync": texts("status", "revision"),
             "operation": texts("phase", "message", "startedAt", "finishedAt", "revision"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,6 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, comes_or_goes, differ
 from syncline.control.plan import Plan, Replace, Stalled, awaiting_lists
 from syncline.fleet.pull import names
-from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.notices import CARRY_ERROR, noted
 from syncline.fleet.pull.observe import (
     APPS,
@@ -28,9 +27,9 @@ from syncline.fleet.pull.observe import (
     SETTINGS,
     WORKS,
     Carried,
-    observe_app,
 )
 from syncline.fleet.pull.operations import pending_start, with_pending_operation
+from syncline.fleet.pull.order.groups import BY_GROUP, ROLLOUTS
 from syncline.fleet.pull.propagation import AppObserved, plan_app, plan_gone, plan_read_only
 from syncline.kube.objects import (
     Obj,
@@ -60,8 +59,9 @@ def _content(app: Obj) -> tuple[Any, ...]:
     )
 
 
-def application_controller(settings: PullSettings) -> Controller[Carried]:
-    """Return the controller that carries Applications to their clusters as works."""
+def application_controller(observe: Callable[[Snapshot, ObjectRef], Carried | None]) -> Controller[Carried]:
+    """Return the controller that carries Applications to their clusters as works. ``observe``: reads one, with what an
+    order permits."""
 
     def plan(seen: Carried, now: datetime) -> Plan:
         if seen.unlisted:
@@ -108,13 +108,24 @@ def application_controller(settings: PullSettings) -> Controller[Carried]:
             Watch(PROJECTS, of_project, differ(lambda one: one.get("spec"))),
             Watch(DECISIONS, of_namespace, differ(lambda one: dig(one, "status", "decisions"))),
             Watch(GITOPS_CLUSTERS, of_gitops, differ(lambda one: one.get("spec"))),
+            Watch(ROLLOUTS, _of_rollout, differ(lambda one: one.get("status"))),
             Watch(CONFIG_MAPS, of_settings, differ(lambda one: one.get("data"))),
         ),
         reads=(DEPLOYMENTS,),
         indices=INDICES,
-        observe=lambda cache, ref: observe_app(cache, ref, settings.variant, settings.manifest_limit),
+        observe=observe,
         plan=plan,
     )
+
+
+def _of_rollout(rollout: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """Yield the Applications whose permit is not used yet; all of them when their order is over."""
+    status, space = rollout.get("status") or {}, namespace_of(rollout)
+    if status.get("phase") == "Unordered":
+        yield from (ref_of(one) for one in cache.indexed(BY_GROUP, f"{space}/{name_of(rollout)}"))
+    for one in status.get("clusters") or ():
+        if one.get("permitted"):
+            yield ObjectRef(*APPS, space, str(one.get("application")))
 
 
 def _with_notice(plan: Plan, app: Obj, now: datetime) -> Plan:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from syncline.fleet.pull.order.annotations import RELEASE
 from syncline.fleet.pull.reporting.parts import has_room_for_parts, in_parts, part_name
 from syncline.fleet.spoke.applications.looking import Seen
 from syncline.kube.kinds.syncline import MAX_MESSAGE, MAX_PARTS, MAX_REPORTED, MAX_WAITS, REPORT
-from syncline.kube.objects import Obj, ObjectRef, dig, name_of, namespace_of
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, namespace_of
 
 _IDENTITY: Final = ("group", "version", "kind", "namespace", "name")
 _BAD_PHASES: Final = ("Failed", "Error")
@@ -62,6 +63,8 @@ def content_of(app: Obj) -> Obj:
     operation: Obj = status.get("operationState") or {}
     content: Obj = {
         "application": {"namespace": namespace_of(app), "name": name_of(app)},
+        "release": str(annotations_of(app).get(RELEASE) or "")[:64],
+        "stale": _is_stale(app),
         "health": _texts(status.get("health"), ("status", "message", "lastTransitionTime")),
         "sync": _texts(status.get("sync"), ("status", "revision")),
         "operation": _operation(operation),
@@ -73,6 +76,17 @@ def content_of(app: Obj) -> Obj:
         "resources": [_resource(one) for one in _dicts(status.get("resources"))],
     }
     return {key: value for key, value in content.items() if value}
+
+
+def _is_stale(app: Obj) -> bool:
+    """Return whether the controllers of the cluster have compared another source or destination than the spec has."""
+    spec, compared = app.get("spec"), dig(app, "status", "sync", "comparedTo")
+    if not isinstance(spec, dict) or not isinstance(compared, dict):
+        return not isinstance(compared, dict)
+    keys = ("sources",) if spec.get("sources") else ("source",)
+    return any(key in compared and compared[key] != spec.get(key) for key in keys) or not any(
+        key in compared for key in keys
+    )
 
 
 def _dicts(value: Any) -> list[Obj]:

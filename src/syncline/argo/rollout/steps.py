@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from syncline.appset.rollout.strategy import Expression, Step
+from syncline.argo.rollout.strategy import Expression, Step
 from syncline.kube.objects import Obj, labels_of, name_of
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)

@@ -1,0 +1,1 @@
+"""The steps of an ApplicationSet's RollingSync, and which of its Applications are in which."""

@@ -1,0 +1,156 @@
+"""What a cluster says of a release; pure. :func:`judge`.
+
+With an ApplicationReport the agent names the release that it speaks of. OCM's own agents return values of the status
+alone, which may be those of the release before; they count after :data:`SILENT` without a change.
+An agent is believed about its own cluster: one that lies opens the gates that wait for that cluster, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from syncline.fleet.conditions import find_condition
+from syncline.fleet.pull.operations import OPERATION_AFTER, started_at
+from syncline.fleet.pull.status import feedback_of
+from syncline.kube.objects import Obj, annotations_of, dig, generation
+
+SILENT: Final = timedelta(seconds=30)
+"""How long values that name no release must stay good."""
+_BUSY: Final = ("Running", "Terminating")
+_FAILED: Final = ("Failed", "Error")
+MAX_SHOWN: Final = 400
+"""Characters of a message of a cluster in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of an Application on its cluster. ``release`` None: the agent does not say."""
+
+    release: str | None = None
+    stale: bool = False
+    """Its controllers have not looked at this release yet."""
+    sync: str = ""
+    revision: str = ""
+    health: str = ""
+    health_message: str = ""
+    phase: str = ""
+    started: str = ""
+    operation_message: str = ""
+    errors: tuple[str, ...] = ()
+    refused: str = ""
+    """Why the agent cannot apply the work as it is now."""
+    applied: bool = False
+    """The agent has applied the work as it is now."""
+    unbegun: bool = False
+    """The work carries a sync that the cluster has not begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """``holds``: the release is synced and healthy. ``failed``: why it failed; ``why``: what is missing."""
+
+    holds: bool = False
+    failed: str = ""
+    why: str = ""
+
+
+def facts_of(work: Obj, report: Obj | None) -> Facts:
+    """Read a work and the ApplicationReport beside it."""
+    applied = find_condition(dig(work, "status", "conditions") or (), "Applied") or {}
+    current = applied.get("observedGeneration") == generation(work)
+    refused = _short(applied.get("message")) or "the work is not applied"
+    common: dict[str, Any] = {
+        "applied": current and applied.get("status") == "True",
+        "refused": refused if current and applied.get("status") == "False" else "",
+    }
+    if report is not None and isinstance(report.get("report"), dict):
+        return _of_report(report["report"], work, common)
+    values: dict[str, str] = {}
+    for one in dig(work, "status", "resourceStatus", "manifests") or ():
+        values |= feedback_of(one)
+    started = values.get("operationStateStartedAt", "")
+    return Facts(
+        sync=values.get("syncStatus", ""),
+        revision=values.get("syncRevision", ""),
+        health=values.get("healthStatus", ""),
+        phase=values.get("operationStatePhase", ""),
+        started=started,
+        unbegun=annotations_of(work).get(OPERATION_AFTER) == started,
+        **common,
+    )
+
+
+def _of_report(content: Mapping[str, Any], work: Obj, common: Mapping[str, Any]) -> Facts:
+    sync, health, operation = (_part(content, key) for key in ("sync", "health", "operation"))
+    conditions = [one for one in content.get("conditions") or () if isinstance(one, dict)]
+    errors = [one for one in conditions if "Error" in str(one.get("type"))]
+    after = annotations_of(work).get(OPERATION_AFTER)
+    return Facts(
+        release=str(content.get("release") or ""),
+        stale=content.get("stale") is True,
+        sync=_text(sync, "status"),
+        revision=_text(sync, "revision"),
+        health=_text(health, "status"),
+        health_message=_short(health.get("message")),
+        phase=_text(operation, "phase"),
+        started=_text(operation, "startedAt"),
+        operation_message=_short(operation.get("message")),
+        errors=tuple(f"{one.get('type')}: {_short(one.get('message'))}" for one in errors[:3]),
+        unbegun=after is not None and after in (_text(operation, "startedAt"), started_at(work)),
+        **common,
+    )
+
+
+def _part(content: Mapping[str, Any], key: str) -> Obj:
+    found = content.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(part: Mapping[str, Any], key: str) -> str:
+    return str(part.get(key) or "")
+
+
+def _short(text: object) -> str:
+    said = str(text or "")
+    return said if len(said) <= MAX_SHOWN else said[: MAX_SHOWN - 1] + "…"
+
+
+def judge(facts: Facts, release: str, before: str | None, pins: Sequence[str]) -> Judged:
+    """Judge what a cluster says of the release that its work carries. ``before``: when the last operation before this
+    release began (None: not known), ``pins``: the commits of its sources."""
+    if facts.refused:
+        return Judged(failed=f"its agent cannot apply the work: {facts.refused}")
+    if facts.release is None and not facts.applied:
+        return Judged(why="its agent has not applied the work yet")
+    if facts.release is not None and facts.release != release:
+        said = f"release {facts.release[:12]}" if facts.release else "no release"
+        return Judged(why=f"its agent reports {said}, not this one yet" + _also(facts))
+    if facts.unbegun:
+        return Judged(why="the cluster has not begun the requested sync")
+    if facts.stale:
+        return Judged(why="its controllers have not compared this release yet" + _also(facts))
+    if facts.phase in _BUSY:
+        return Judged(why="an operation runs" + (f": {facts.operation_message}" if facts.operation_message else ""))
+    ended_badly = facts.phase in _FAILED
+    said = f"its operation {facts.phase}" + (f": {facts.operation_message}" if facts.operation_message else "")
+    if ended_badly and before is not None and facts.started != before:
+        return Judged(failed=said)
+    if facts.errors:
+        return Judged(failed="; ".join(facts.errors))
+    if facts.sync != "Synced":
+        return Judged(why=f"sync is {facts.sync or 'not reported'}" + (f"; {said}" if ended_badly else ""))
+    if len(pins) == 1 and facts.revision.lower() != pins[0].lower():
+        return Judged(why=f"it is synced to {facts.revision[:12] or 'no revision'}, not to {pins[0][:12]} yet")
+    message = f": {facts.health_message}" if facts.health_message else ""
+    if facts.health == "Degraded":
+        return Judged(failed=f"its health is Degraded{message}")
+    if facts.health != "Healthy":
+        return Judged(why=f"its health is {facts.health or 'not reported'}{message}")
+    return Judged(holds=True)
+
+
+def _also(facts: Facts) -> str:
+    return f" ({'; '.join(facts.errors)})" if facts.errors else ""
