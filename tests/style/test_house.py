@@ -20,6 +20,7 @@ FLOORS = {
     "kube": 1,
     "control": 2,
     "ignition": 2,
+    "clustergroup": 2,
     "cluster": 3,
     "sources": 3,
     "apply": 4,

@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mc": ("machines.mc:mc", "Show MachineConfigs, render pools, and say what a change does to nodes."),
     "node": ("machines.node:node", "List nodes with their pools; add and remove simulated ones."),
     "node-agent": ("machines.nodeagent:node_agent", "Bring this machine to the MachineConfig of its node."),
+    "pattern": ("pattern.group:pattern", "Validated Patterns: render the values of a cluster group."),
     "placement": ("fleet.placement:placement", "Show which clusters a Placement selects and why; plan changes."),
     "plan": ("plan:plan", "Print what a sync would do, from the function that will do it."),
     "pool": ("machines.pool:pool", "List machine config pools; pause and resume them by Holds."),

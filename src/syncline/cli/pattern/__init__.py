@@ -1,0 +1,1 @@
+"""``syncline pattern``: Validated Patterns."""

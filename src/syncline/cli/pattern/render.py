@@ -1,0 +1,72 @@
+"""``syncline pattern render``: prints the objects of a cluster group, without Helm and without a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.frame.output import print_documents
+from syncline.clustergroup.defaults import layered
+from syncline.clustergroup.errors import RenderFailed, ValuesRefused
+from syncline.clustergroup.render import render, values_of
+from syncline.sources.errors import SourceError
+from syncline.sources.helm.values import parameters_into, read_values
+
+MAX_BYTES = 4 * 1024 * 1024
+"""Size limit of one values file."""
+
+
+@click.command("render")
+@click.option(
+    "-f",
+    "--values",
+    "files",
+    multiple=True,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Values file; repeatable, later ones override.",
+)
+@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A value, as `helm --set` reads it.")
+@click.option("--set-string", "texts", multiple=True, metavar="NAME=VALUE", help="A value that is a text.")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+def render_group(files: tuple[Path, ...], given: tuple[str, ...], texts: tuple[str, ...], output: str) -> int:
+    """Print the objects that values of a cluster group stand for, as the clusterGroup chart renders them.
+
+    \b
+    Example:  syncline pattern render -f values-global.yaml -f values-hub.yaml
+              syncline pattern render -f values-hub.yaml --set global.clusterPlatform=AWS -o json
+    """
+    try:
+        values = layered(_values(one) for one in files)
+        pairs = [*((one, False) for one in given), *((one, True) for one in texts)]
+        warnings = parameters_into(values, [(*_pair(one), force) for one, force in pairs], ())
+        objects = render(values_of([values]))
+    except (SourceError, RenderFailed) as error:
+        raise CommandFailed(str(error)) from None
+    except ValuesRefused as refused:
+        found = "\n".join(f"  {one}" for one in refused.violations)
+        raise CommandFailed(f"the values are not those of a cluster group:\n{found}") from None
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+    if output == "json":
+        print_documents(objects, output)
+    for one in objects if output == "yaml" else ():
+        print("---")
+        print_documents(one, output)
+    return 0
+
+
+def _values(path: Path) -> dict[str, Any]:
+    if path.stat().st_size > MAX_BYTES:
+        raise CommandFailed(f"{path} is larger than {MAX_BYTES} bytes", USAGE)
+    return read_values(path.read_bytes(), str(path))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise CommandFailed(f"--set {text}: expected NAME=VALUE", USAGE)
+    return name, value

@@ -1,0 +1,1 @@
+"""Cluster groups of Validated Patterns: values in, Kubernetes objects out, as the clusterGroup chart renders them."""

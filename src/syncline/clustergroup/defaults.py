@@ -1,0 +1,149 @@
+"""Default values of the chart (clusterGroup 0.9.55, vp-rbac 0.1.2), and how values are laid over them; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from syncline.kube.objects import Obj, copied
+
+RBAC: Final = "vp-rbac"
+"""Key of the values of the chart's dependency."""
+_UNBOUND: Final = """hs = {}
+if obj.status ~= nil then
+  if obj.status.phase ~= nil then
+    if obj.status.phase == "Pending" then
+      hs.status = "Healthy"
+      hs.message = obj.status.phase
+      return hs
+    elseif obj.status.phase == "Bound" then
+      hs.status = "Healthy"
+      hs.message = obj.status.phase
+      return hs
+    end
+  end
+end
+hs.status = "Progressing"
+hs.message = "Waiting for PVC"
+return hs
+"""
+"""Health of a PersistentVolumeClaim: one that nothing uses yet does not hold up its wave."""
+_EXCLUDED: Final = "- apiGroups:\n  - tekton.dev\n  kinds:\n  - TaskRun\n  - PipelineRun\n"
+_IMAGE: Final = "quay.io/validatedpatterns/imperative-container:v1"
+DEFAULTS: Final[Obj] = {
+    "global": {
+        "singleArgoCD": False,
+        "extraValueFiles": [],
+        "pattern": "common",
+        "vpArgoNamespace": "openshift-gitops",
+        "secretLoader": {"disabled": False},
+        "secretStore": {"backend": "vault"},
+        "targetRevision": "main",
+        "options": {
+            "useCSV": True,
+            "syncPolicy": "Automatic",
+            "installPlanApproval": "Automatic",
+            "applicationRetryLimit": 20,
+        },
+    },
+    "clusterGroup": {
+        "name": "example",
+        "targetCluster": "in-cluster",
+        "sharedValueFiles": [],
+        "argoCD": {
+            "initContainers": [],
+            "env": [],
+            "rbac": {},
+            "volumes": [],
+            "volumeMounts": [],
+            "configManagementPlugins": [],
+            "resourceTrackingMethod": "annotation",
+            "resourceHealthChecks": [{"kind": "PersistentVolumeClaim", "check": _UNBOUND}],
+            "resourceActions": [],
+            "resourceExclusions": _EXCLUDED,
+        },
+        "imperative": {
+            "jobs": [],
+            "image": _IMAGE,
+            "ansibleDevMode": {
+                "enabled": False,
+                "requirementsFile": "requirements.yml",
+                "requirementsContent": "",
+                "ansibleCfgFile": "ansible.cfg",
+                "ansibleCfgContent": "",
+            },
+            "namespace": "imperative",
+            "valuesConfigMap": "helm-values-configmap",
+            "cronJobName": "imperative-cronjob",
+            "jobName": "imperative-job",
+            "imagePullPolicy": "Always",
+            "activeDeadlineSeconds": 3600,
+            "schedule": "*/10 * * * *",
+            "insecureUnsealVaultInsideClusterSchedule": "*/5 * * * *",
+            "verbosity": "",
+            "extraPlaybookArgs": [],
+            "serviceAccountCreate": True,
+            "serviceAccountName": "imperative-sa",
+            "clusterRoleName": "imperative-cluster-role",
+            "clusterRoleYaml": "",
+            "roleName": "imperative-role",
+            "roleYaml": "",
+            "adminServiceAccountCreate": True,
+            "adminServiceAccountName": "imperative-admin-sa",
+            "adminClusterRoleName": "imperative-admin-cluster-role",
+            "vaultNamespace": "vault",
+        },
+        "managedClusterGroups": {},
+        "namespaces": [],
+        "nodes": [],
+        "subscriptions": {},
+        "applications": {},
+        "extraObjects": {},
+    },
+    "secretStore": {"name": "vault-backend", "kind": "ClusterSecretStore"},
+}
+_RBAC_DEFAULTS: Final[Obj] = {"serviceAccounts": {}, "roles": {}, "clusterRoles": {}}
+SEQUENCE_IMAGE: Final = _IMAGE
+
+
+def layered(files: Iterable[Mapping[str, Any]]) -> Obj:
+    """Return value files laid over one another: mappings merge, all else is replaced, null included."""
+    made: Obj = {}
+    for one in files:
+        made = _laid(made, one)
+    return made
+
+
+def _laid(base: Mapping[str, Any], more: Mapping[str, Any]) -> Obj:
+    made = dict(base)
+    for key, value in more.items():
+        there = made.get(key)
+        made[key] = _laid(there, value) if isinstance(there, dict) and isinstance(value, dict) else value
+    return made
+
+
+def with_defaults(given: Mapping[str, Any]) -> Obj:
+    """Return the values that the chart works with. A null takes a default away; where there is none, it stays."""
+    made = _filled(given, DEFAULTS)
+    before = made.get(RBAC)
+    if before is None or isinstance(before, dict):
+        mine = _filled(before or {}, _RBAC_DEFAULTS)
+        if isinstance(made.get("global"), dict):
+            own = mine.get("global")
+            mine["global"] = _laid(own if isinstance(own, dict) else {}, made["global"])
+        else:
+            mine.setdefault("global", {})
+        made[RBAC] = mine
+    return made
+
+
+def _filled(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Obj:
+    made: Obj = copied(dict(given))
+    for key, default in defaults.items():
+        if key not in made:
+            made[key] = copied(default)
+        elif made[key] is None:
+            del made[key]
+        elif isinstance(made[key], dict) and isinstance(default, dict):
+            made[key] = _filled(made[key], default)
+    return made
