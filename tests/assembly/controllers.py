@@ -17,6 +17,7 @@ from tests.live import Served
 
 from syncline.assembly.controller import ControllerSettings, Replica, serve_controller
 from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.rights import Rights
 from syncline.assembly.settings import HubWebhookSettings
 from syncline.base.clock import SystemClock
 from syncline.control.leader import LeaderSettings
@@ -80,13 +81,15 @@ def start(
     clock: SystemClock | None = None,
     roles: tuple[str, ...] = ("gitops",),
     hub_webhooks: HubWebhookSettings | None = None,
+    namespace: str = "argocd",
+    rights: Rights = Rights.CLUSTER,
 ) -> Running:
     """A replica that watches; with ``endpoints`` it takes webhooks and shows metrics, both at ``ANY``.
 
     It has the rights of ``access``, else those of an administrator.
     """
     listen = ANY if endpoints else None
-    application = AppSettings(poll_s=600)
+    application = AppSettings(namespace, poll_s=600)
     gitops = GitOpsSettings(
         folder,
         allow_local_repos=True,
@@ -95,6 +98,7 @@ def start(
         metrics_listen=listen,
         metrics_labels=("team", "example.com/tier") if endpoints else (),
         traces=traces,
+        rights=rights,
     )
     settings = ControllerSettings(gitops, leader, roles, hub_webhooks=hub_webhooks)
     ready: Future[tuple[Replica, asyncio.AbstractEventLoop, asyncio.Event]] = Future()

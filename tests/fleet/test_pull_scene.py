@@ -67,28 +67,37 @@ def _administrators() -> list[tuple[str, Obj]]:
     ]
 
 
-def _guestbook() -> list[Obj]:
+def guestbook() -> list[Obj]:
     folder = scene("argocd-example-apps") / "guestbook"
     return [one for path in sorted(folder.iterdir()) for one in _objects(path)]
 
 
-@pytest.fixture(scope="module")
-def fleet() -> Fleet:
-    folder, manifests = scene("pull-model"), _guestbook()
-    settings, chosen = PullSettings(argo_namespace=NAMESPACE), AppSettings(NAMESPACE)
-    made = Fleet()
+def hub_of_the_scene() -> Fleet:
+    """Return a fleet without clusters whose hub has the GitOps controllers and the pull model."""
+    settings, made = PullSettings(argo_namespace=NAMESPACE), Fleet()
     made.start_role(pull_role(settings, objects=tuple(pull_objects(settings))))
-    made.start_gitops(made.hub, Rows(), chosen)
-    for name in CLUSTERS:
-        made.start_gitops(made.add(name), Source(*manifests), chosen)
+    made.start_gitops(made.hub, Rows(), AppSettings(NAMESPACE))
+    return made
+
+
+def play(made: Fleet, seconds: float) -> Fleet:
+    """Bring the administrator's objects and the scene to the hub."""
     for path, obj in _administrators():
         made.hub.send("POST", path, obj)
     for file, path in (("gitopscluster.yaml", "apps.open-cluster-management.io/v1beta1"), ("applicationset.yaml", "")):
-        for obj in _objects(folder / file):
+        for obj in _objects(scene("pull-model") / file):
             plural = f"{obj['kind'].lower()}s"
             made.hub.send("POST", f"/apis/{path or obj['apiVersion']}/namespaces/{NAMESPACE}/{plural}", obj)
-    made.time.advance(300)
+    made.time.advance(seconds)
     return made
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Fleet:
+    made, manifests = hub_of_the_scene(), guestbook()
+    for name in CLUSTERS:
+        made.start_gitops(made.add(name), Source(*manifests), AppSettings(NAMESPACE))
+    return play(made, 300)
 
 
 def test_each_cluster_runs_the_guestbook_that_it_pulled(fleet: Fleet) -> None:

@@ -6,7 +6,7 @@ Between each agent and its hub, and each agent and its cluster, is a :class:`Cab
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncline.assembly.builtin import cluster_role
@@ -17,8 +17,10 @@ from syncline.assembly.fleet.agent import AgentSettings, agent_role, agent_user
 from syncline.assembly.fleet.hub import HubSettings, hub_role
 from syncline.assembly.fleet.objects import hub_objects, spoke_objects
 from syncline.assembly.fleet.webhooks import INSIDE, admit_inside
-from syncline.assembly.gitops import gitops, gitops_user
+from syncline.assembly.gitops import gitops
 from syncline.assembly.inspection.archive import BUMP
+from syncline.assembly.machines.virtual import virtual_machines
+from syncline.assembly.rights import Rights, gitops_user, managed_namespaces_role
 from syncline.assembly.roles import Role, SimulatedDriver, Wake, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
@@ -156,22 +158,31 @@ class Fleet:
         self._hub_actor = driver.actor
         self.time.add(driver.actor)
 
-    def start_role(self, role: Role) -> LoopActor:
-        """Run a further role on the hub."""
-        run_in_place(ensure_objects(role.objects), self.hub.admin)
-        driver = SimulatedDriver(self.clock, self.journal, self.hub.core.transport(role.user), strict=True)
+    def start_role(self, role: Role, site: Site | None = None) -> LoopActor:
+        """Run a further role on a cluster; None: on the hub."""
+        where = site or self.hub
+        run_in_place(ensure_objects(role.objects), where.admin)
+        driver = SimulatedDriver(self.clock, self.journal, where.core.transport(role.user), strict=True)
         start(role, driver)
         self.time.add(driver.actor)
         self.time.settle()
         return driver.actor
 
-    def start_gitops(self, site: Site, reader: SourceReader, settings: AppSettings | None = None) -> LoopActor:
+    def start_gitops(
+        self,
+        site: Site,
+        reader: SourceReader,
+        settings: AppSettings | None = None,
+        rights: Rights = Rights.CLUSTER,
+    ) -> LoopActor:
         """Run the GitOps controllers of a cluster, on the cluster itself."""
         chosen = settings or AppSettings()
-        user = gitops_user(chosen.control_namespace)
+        if rights is Rights.MANAGED_BY:
+            self.start_role(managed_namespaces_role(chosen.control_namespace), site)
+        user = gitops_user(chosen.control_namespace, rights)
         driver = SimulatedDriver(self.clock, self.journal, site.core.transport(user), strict=True)
         remotes = RemoteClusters(VirtualWay(driver, self.time, {}), chosen.control_namespace)
-        role = gitops(reader, chosen, remotes, seed=self.entropy.fork("sets").uid()).role
+        role = gitops(reader, chosen, remotes, rights=rights, seed=self.entropy.fork("sets").uid()).role
         run_in_place(ensure_objects(role.objects), site.admin)
         start(role, driver)
         self.time.add(driver.actor)
@@ -209,15 +220,17 @@ class Fleet:
 
     # -- clusters ------------------------------------------------------------------------------------------------
 
-    def add(self, name: str, *, accepted: bool = True, labels: Mapping[str, str] | None = None) -> Member:
-        """Add a cluster that is registered at the hub, and start its agent."""
+    def add(
+        self, name: str, *, accepted: bool = True, labels: Mapping[str, str] | None = None, nodes: int = 0
+    ) -> Member:
+        """Add a cluster that is registered at the hub, with so many machines, and start its agent."""
         core = self._core(name)
         core_transport = core.transport()
         hub = Cable(self.hub.core.transport(agent_user(name, "agent1")))
         member = Member(
             core, core_transport, self.time, [], name, SkewedClock(self.clock), hub, Cable(core.transport())
         )
-        self._cluster(member)
+        self._cluster(member, nodes)
         run_in_place(ensure_objects(spoke_objects()), core_transport)
         self.members[name] = member
         self.hub.send("POST", CLUSTERS, managed_cluster(name, accepted=accepted, labels=labels))
@@ -259,11 +272,17 @@ class Fleet:
         core.bootstrap(port=6443)
         return core
 
-    def _cluster(self, site: Site) -> None:
-        """Run the built-in controllers of a cluster."""
+    def _cluster(self, site: Site, nodes: int = 0) -> None:
+        """Run the built-in controllers of a cluster, and its machines."""
         driver = SimulatedDriver(self.clock, self.journal, site.core.transport(), strict=True)
         authority = create_keys(self.clock.now()).authority
-        start(cluster_role(BuiltinSettings("virtual cluster", machines_tell=True, authority=authority)), driver)
+        settings = BuiltinSettings("virtual cluster", machines_tell=True, authority=authority)
+        if nodes:
+            machines = virtual_machines(site.core, self.clock, nodes)
+            settings = replace(settings, heartbeats=machines.room.heartbeat)
+            start(cluster_role(settings, machines.room, follow=machines.attach), driver)
+        else:
+            start(cluster_role(settings), driver)
         site.actors.append(driver.actor)
         self.time.add(driver.actor)
 

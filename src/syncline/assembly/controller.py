@@ -25,6 +25,7 @@ from syncline.assembly.endpoints.gitops import role_endpoints
 from syncline.assembly.gitops import GitOpsSettings, foreign_objects
 from syncline.assembly.jumps import tell_jumps
 from syncline.assembly.ports import HttpPort
+from syncline.assembly.rights import Rights, gitops_user
 from syncline.assembly.roles import LiveDriver, Role, gated, start
 from syncline.assembly.running import Ports, running_gitops, source_reader
 from syncline.assembly.settings import HubWebhookSettings
@@ -104,8 +105,8 @@ class Gate:
 class Replica:
     """One running process: its connection to the API, its loop, its share. ``ready`` is set once it watches.
 
-    ``port`` is for Leases, webhooks and installation: its own connections, without a fence, so that no renewal waits
-    behind other requests.
+    ``port`` is for Leases and webhooks: its own connections, without a fence, so that no renewal waits behind other
+    requests.
     """
 
     settings: ControllerSettings
@@ -186,7 +187,7 @@ class Replica:
                 self.dropping = False
 
     async def _work(self, lost: asyncio.Event) -> None:
-        work = HttpPort(self.access, self.fence)
+        work = HttpPort(acting(self.access, self.served), self.fence)
 
         def driver(_user: UserInfo) -> LiveDriver:
             where = f"the API at {self.access.server}"
@@ -227,7 +228,7 @@ class Replica:
             if not self.starting:
                 return
             try:
-                await _installed(self.port, self.served.objects, self.clock, self.access.server)
+                await self._installed()
                 self.starting = ""
             except (ApiError, StartError) as error:
                 refused = error if isinstance(error, ApiError) else Unavailable(str(error))
@@ -238,6 +239,14 @@ class Replica:
                 if self.complaints.due(refused, self._steady()):
                     log.warning("%s; trying again", report)
                 await asyncio.sleep(wait_s(attempt, refused))
+
+    async def _installed(self) -> None:
+        """Install as the kubeconfig's user, whoever acts later."""
+        own = HttpPort(self.access)
+        try:
+            await _installed(own, self.served.objects, self.clock, self.access.server)
+        finally:
+            await own.close()
 
     def _start_error(self, error: ApiError) -> StartError:
         server = self.access.server
@@ -345,6 +354,8 @@ class Served:
     running: Callable[[Replica, Callable[[UserInfo], LiveDriver]], Running]
     shared: frozenset[GroupKind] | None = None
     """The kinds whose controllers are sharded by Leases; None: all of the role."""
+    user: str = ""
+    """Who acts, if not the kubeconfig's user, who impersonates this one and only installs."""
 
 
 def _gitops(settings: ControllerSettings) -> Served:
@@ -359,8 +370,12 @@ def _gitops(settings: ControllerSettings) -> Served:
             reader=settings.reader(),
         )
 
-    objects = foreign_objects(settings.gitops.application.control_namespace)
-    return Served("gitops", "controller.yaml", tuple(objects), running, SHARED)
+    namespace = settings.gitops.application.control_namespace
+    objects = tuple(foreign_objects(namespace))
+    if settings.gitops.rights is Rights.MANAGED_BY:
+        user = gitops_user(namespace, Rights.MANAGED_BY).name
+        return Served("gitops", "managed-by.yaml", objects, running, SHARED, user)
+    return Served("gitops", "controller.yaml", objects, running, SHARED)
 
 
 def _machineconfig(settings: ControllerSettings) -> Served:
@@ -415,6 +430,11 @@ def _klusterlet(settings: ControllerSettings) -> Served:
     return served_role(klusterlet_role(settings.agents, objects=foreign_klusterlet_objects()), settings)
 
 
+def acting(access: ClusterAccess, served: Served) -> ClusterAccess:
+    """Return the access of who acts: the user that a role impersonates, or the kubeconfig's own."""
+    return replace(access, impersonate_user=served.user, impersonate_groups=()) if served.user else access
+
+
 SHARED = frozenset({APPLICATION.group_kind, APPLICATION_SET.group_kind})
 ROLES: Mapping[str, Callable[[ControllerSettings], Served]] = {
     "gitops": _gitops,
@@ -460,7 +480,8 @@ async def serve_controller(
         if leader is not None and served.shared is None:
             leader = replace(leader, name=f"syncline-{name}-controller", shards=1, node="")
         journal = Journal(limit=10_000)
-        replicas.append(Replica(settings, served, leader, access, HttpPort(access), clock, journal, all=replicas))
+        port = HttpPort(acting(access, served))
+        replicas.append(Replica(settings, served, leader, access, port, clock, journal, all=replicas))
     for replica in replicas:
         made(replica)
 

@@ -18,13 +18,13 @@ from syncline.appset.observing.observe import Surroundings
 from syncline.appset.questions import Question
 from syncline.appset.tokens import read_references, references_of
 from syncline.assembly.destinations import FIELD_MANAGER, ConnectHandler, RemoteClusters
+from syncline.assembly.rights import Rights, gitops_user, rights_objects
 from syncline.assembly.roles import Role, Wake
 from syncline.assembly.scripts.expressions import Expressions
 from syncline.assembly.sources.credentials import Taught, Teacher
 from syncline.base.action import Handler
 from syncline.base.clock import Clock
 from syncline.base.secret import Secret
-from syncline.cluster.access.users import UserInfo, service_account_user
 from syncline.control.cache import Cache, Snapshot
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_handlers
@@ -45,8 +45,6 @@ from syncline.sources.git.process import RemoteLimits
 from syncline.sources.providers.model import SecretReference
 from syncline.sources.providers.reach import Reach
 from syncline.telemetry.otlp import TraceSettings
-
-GITOPS_ACCOUNT = "syncline-application-controller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +93,8 @@ class GitOpsSettings:
     """Limits of concurrent reads of sources."""
     traces: TraceSettings | None = None
     """Where the spans of operations are sent; None: off."""
-
-
-def gitops_user(control_namespace: str) -> UserInfo:
-    """Return the user of the GitOps controllers on the embedded cluster."""
-    return service_account_user(control_namespace, GITOPS_ACCOUNT)
+    rights: Rights = Rights.CLUSTER
+    """Whose rights they have on the cluster of the Applications."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +122,7 @@ def gitops(
     *,
     admits: Callable[[ObjectRef], bool] = lambda _ref: True,
     application_sets: bool = True,
+    rights: Rights = Rights.CLUSTER,
     seed: str,
 ) -> GitOps:
     """Build the controllers for one loop. ``admits``: whether this replica works on an Application or a set; ``seed``:
@@ -182,12 +178,12 @@ def gitops(
     made = Role(
         name="gitops",
         controllers=controllers,
-        user=gitops_user(settings.control_namespace),
+        user=gitops_user(settings.control_namespace, rights),
         manager=FIELD_MANAGER,
         handlers=handlers,
         follow=follow,
         elsewhere=remotes.handlers,
-        objects=tuple(gitops_objects(settings.control_namespace)),
+        objects=tuple(gitops_objects(settings.control_namespace, rights)),
     )
     return GitOps(made, applications, sets, rows)
 
@@ -198,26 +194,14 @@ def foreign_objects(control_namespace: str) -> list[Obj]:
     return [namespace, *crds(), application_set_crd(), hold_crd(), _default_project(control_namespace)]
 
 
-def gitops_objects(control_namespace: str) -> list[Obj]:
+def gitops_objects(control_namespace: str, rights: Rights = Rights.CLUSTER) -> list[Obj]:
     """Return the objects that the GitOps controllers need: namespace, CRDs, RBAC, the project ``default``."""
-    account = {"kind": "ServiceAccount", "name": GITOPS_ACCOUNT, "namespace": control_namespace}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}},
         *crds(),
         application_set_crd(),
         hold_crd(),
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": GITOPS_ACCOUNT, "namespace": control_namespace},
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": GITOPS_ACCOUNT},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [account],
-        },
+        *rights_objects(control_namespace, rights),
         _default_project(control_namespace),
     ]
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from syncline.assembly.destinations import ClosablePort, LiveWay, RemoteClusters, RoutedPort
 from syncline.assembly.endpoints.gitops import gitops_endpoints
-from syncline.assembly.gitops import GitOpsSettings, gitops, gitops_user
+from syncline.assembly.gitops import GitOpsSettings, gitops
+from syncline.assembly.rights import gitops_user
 from syncline.assembly.roles import LiveDriver, start
 from syncline.assembly.sources.hydrating import HydratingReader
 from syncline.assembly.sources.reading import renderers_with
@@ -58,11 +59,19 @@ async def running_gitops(
     use too. Raises ListenError."""
     reader = reader or source_reader(settings)
     namespace = settings.application.control_namespace
-    driver = driver_of(gitops_user(namespace))
+    driver = driver_of(gitops_user(namespace, settings.rights))
     way = LiveWay(driver, port_of)
     remotes = RemoteClusters(way, namespace)
     sets, seed = settings.application_sets.enabled, Entropy().token()
-    made = gitops(reader, settings.application, remotes, admits=admits, application_sets=sets, seed=seed)
+    made = gitops(
+        reader,
+        settings.application,
+        remotes,
+        admits=admits,
+        application_sets=sets,
+        rights=settings.rights,
+        seed=seed,
+    )
     role = replace(made.role, work=settings.pools)
     driver.port = RoutedPort(driver.port, way)
     async with contextlib.AsyncExitStack() as closing:

@@ -15,7 +15,8 @@ from syncline.assembly.builtin import cluster_role
 from syncline.assembly.destinations import RemoteClusters, RoutedTransport, VirtualWay
 from syncline.assembly.embedded.core import ClusterCore, build_core
 from syncline.assembly.embedded.install import ensure_objects
-from syncline.assembly.gitops import gitops, gitops_objects, gitops_user
+from syncline.assembly.gitops import gitops, gitops_objects
+from syncline.assembly.rights import gitops_user
 from syncline.assembly.roles import Role, SimulatedDriver, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy

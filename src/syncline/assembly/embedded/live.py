@@ -95,9 +95,12 @@ class LiveCluster:
         """Install what the GitOps controllers need, and run them; returns once they watch. Raises ListenError."""
         from syncline.assembly.jumps import tell_jumps
         from syncline.assembly.ports import HttpPort
+        from syncline.assembly.rights import Rights, managed_namespaces_role
         from syncline.assembly.running import running_gitops, source_reader
 
         clock = self.core.clock
+        if settings.rights is Rights.MANAGED_BY:
+            await self.run_role(managed_namespaces_role(settings.application.control_namespace))
         self.reader = source_reader(settings)
         running = running_gitops(settings, self.working.driver, HttpPort, reader=self.reader)
         driver, self.gitops_ports = await self.working.endpoints.enter_async_context(running)

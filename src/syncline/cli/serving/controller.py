@@ -15,6 +15,7 @@ import click
 from syncline.assembly.controller import ROLES, ControllerSettings, Replica, StartError, serve_controller
 from syncline.assembly.endpoints.listening import ListenError
 from syncline.assembly.gitops import GitOpsSettings
+from syncline.assembly.rights import Rights
 from syncline.assembly.settings import HubWebhookSettings
 from syncline.base.clock import SystemClock
 from syncline.base.entropy import Entropy
@@ -37,6 +38,7 @@ from syncline.cli.serving.running import (
     namespace_option,
     plugins_option,
     pull_variant_option,
+    rights_option,
     with_options,
 )
 from syncline.control.leader import MAX_SHARDS, LeaderSettings
@@ -50,6 +52,7 @@ from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, l
 @click.option("--roles", default="gitops", show_default=True, help=f"Which controllers run, of {','.join(ROLES)}.")
 @namespace_option
 @application_namespaces_option
+@rights_option
 @application_set_options
 @hydrator_option
 @click.option("--poll", default=120.0, show_default=True, help="Seconds between polls of a repository.")
@@ -102,7 +105,7 @@ def controller(
     \b
     Example:  syncline controller --kubeconfig ~/.kube/config --shards 4
     """
-    chosen = _roles(roles, endpoints["webhook_listen"])
+    chosen = _roles(roles, endpoints["webhook_listen"], endpoints["rights"])
     access = _access(kubeconfig, context)
     name = identity or f"{platform.node().lower()[:30]}-{Entropy().suffix()}"
     leader = LeaderSettings(name, namespace, shards=shards, node=node_name) if leader_elect else None
@@ -140,7 +143,7 @@ def _agents(access: ClusterAccess) -> Agents:
     return KlusterletAgents(state_directory(), access, SystemClock())
 
 
-def _roles(text: str, webhook_listen: str | None) -> tuple[str, ...]:
+def _roles(text: str, webhook_listen: str | None, rights: str) -> tuple[str, ...]:
     named = {name.strip() for name in text.split(",")}
     unknown = sorted(named - set(ROLES))
     if unknown:
@@ -148,6 +151,8 @@ def _roles(text: str, webhook_listen: str | None) -> tuple[str, ...]:
         raise CommandFailed(f"--roles: {listed}: no such role; name some of {', '.join(ROLES)}", USAGE)
     if webhook_listen is not None and "gitops" not in named:
         raise CommandFailed("--webhook-listen: only the role gitops takes webhooks; add it to --roles", USAGE)
+    if rights != Rights.CLUSTER and "gitops" not in named:
+        raise CommandFailed(f"--rights {rights}: these are rights of the role gitops; add it to --roles", USAGE)
     return tuple(name for name in ROLES if name in named)
 
 

@@ -17,6 +17,7 @@ from syncline.argo.parameters import patterns_of
 from syncline.assembly.embedded.live import LiveCluster, kubeconfig_text, running_cluster, write_private
 from syncline.assembly.endpoints.listening import ListenError
 from syncline.assembly.gitops import ApplicationSetSettings, GitOpsSettings
+from syncline.assembly.rights import Rights
 from syncline.assembly.settings import ClusterSettings, RunCommands, SettingError, trace_settings
 from syncline.base.browserguard import is_host_name
 from syncline.base.secret import Secret
@@ -128,6 +129,7 @@ def with_options(settings: GitOpsSettings, given: ServingOptions) -> GitOpsSetti
     """Return the settings with what the options say; raises CommandFailed."""
     return replace(
         settings,
+        rights=Rights(given["rights"]),
         webhook_listen=endpoint_address("--webhook-listen", given["webhook_listen"]),
         metrics_listen=endpoint_address("--metrics-listen", given["metrics_listen"]),
         metrics_labels=given["metrics_application_labels"],
@@ -144,6 +146,16 @@ namespace_option = click.option(
     default="argocd",
     show_default=True,
     help="Where Argo CD's objects and our Leases live.",
+)
+
+
+rights_option = click.option(
+    "--rights",
+    type=click.Choice([str(value) for value in Rights]),
+    default=str(Rights.CLUSTER),
+    show_default=True,
+    help="Of the GitOps controllers: cluster, all that their user may do; managed-by, as OpenShift's application "
+    "controller, writing only in namespaces labelled argocd.argoproj.io/managed-by=NAMESPACE.",
 )
 
 
@@ -206,7 +218,9 @@ def approved_users(given: HubOptions) -> tuple[str, ...]:
 
 
 class ServingOptions(EndpointOptions, SetOptions, HubOptions):
-    """The values of all."""
+    """The values of all, and of :data:`rights_option`."""
+
+    rights: str
 
 
 def set_settings(given: SetOptions) -> ApplicationSetSettings:

@@ -32,6 +32,7 @@ from syncline.cli.serving.running import (
     namespace_option,
     plugins_option,
     pull_variant_option,
+    rights_option,
     run_cluster,
     run_commands_of,
     run_commands_option,
@@ -160,6 +161,7 @@ def _check(problems: Mapping[str, bool]) -> None:
 @hub_options
 @plugins_option
 @application_namespaces_option
+@rights_option
 @application_set_options
 @hydrator_option
 @click.option("--poll", default=30.0, show_default=True, help="Seconds between polls of a repository.")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from syncline.apply.last_applied import LAST_APPLIED
 from syncline.argo.application import REFRESH, SKIP_RECONCILE
 from syncline.argo.clusters import IN_CLUSTER_SERVER
+from syncline.argo.managed import LABEL
 from syncline.fleet.pull import names
 from syncline.fleet.pull.names import Variant
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
@@ -122,7 +123,7 @@ def _spec(carried: Obj, variant: Variant, project: Obj | None) -> Obj:
 def _companions(namespace: str, project: Obj | None) -> tuple[list[Obj], list[Obj]]:
     """What travels before the Application, and the rules that keep it in the cluster when the work goes. The default
     project of the GitOps operator is in each cluster already."""
-    labels = {"argocd.argoproj.io/managed-by": names.GITOPS_NAMESPACE}
+    labels = {LABEL: names.GITOPS_NAMESPACE}
     keep = {"argocd.argoproj.io/sync-options": "Delete=false"}
     metadata = {"name": namespace, "labels": labels, "annotations": keep}
     manifests: list[Obj] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata, "spec": {}, "status": {}}]

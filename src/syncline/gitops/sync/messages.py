@@ -64,6 +64,14 @@ def with_reasons(message: str, tasks: Iterable[Task]) -> str:
     return f"{message}, reason: {','.join(reasons)}" if reasons else message
 
 
+def dry_run_failed(refused: Sequence[Task]) -> str:
+    """Return the message after dry runs that were refused. Upstream's dry run asks for no rights: what lacks them fails
+    when it is applied there, with the reasons in the message."""
+    if refused and all(task.unauthorized for task in refused):
+        return with_reasons(NOT_APPLIED, refused)
+    return DRY_RUN_FAILED
+
+
 def deferred_message(refused: str) -> str:
     return f"{DEFERRED}{refused}"
 

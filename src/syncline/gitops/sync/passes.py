@@ -161,7 +161,8 @@ def _check_beforehand(state: SyncState, runner: Runner, tasks: Sequence[Task]) -
         return True
     rest = [task for task in tasks if task is not namespace]
     if (yield from runner.run(_out_of_sync(observed, rest), dry=True)) is RunState.FAILED:
-        state.set_phase(OperationPhase.FAILED, messages.DRY_RUN_FAILED)
+        refused = [task for task in rest if task.status is ResultCode.SYNC_FAILED]
+        state.set_phase(OperationPhase.FAILED, messages.dry_run_failed(refused))
         return True
     return False
 

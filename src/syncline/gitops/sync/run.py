@@ -211,6 +211,7 @@ class Runner:
             self._wait(task, outcome.pending)
             return RunState.PENDING
         if not outcome.ok:
+            task.unauthorized = dry and outcome.refusal is Refusal.RIGHTS
             self._record(task, ResultCode.SYNC_FAILED, outcome.message, True)
             return RunState.FAILED
         if not dry:

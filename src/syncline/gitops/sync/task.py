@@ -29,6 +29,8 @@ class Task:
     message: str = ""
     deferred: bool = False
     """Its dry run was refused and is repeated at its turn."""
+    unauthorized: bool = False
+    """Its dry run was refused for want of rights."""
     gvk: GVK = field(init=False)
     ref: ObjectRef = field(init=False)
     is_hook: bool = field(init=False)

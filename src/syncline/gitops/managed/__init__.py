@@ -1,0 +1,1 @@
+"""Rights of the application controller in the namespaces that it manages."""
