@@ -11,7 +11,7 @@ from tests.assembly.test_deploy import manifests
 from tests.live import served_cluster
 from tests.sources.conftest import Upstream
 
-from syncline.argo.managed import ACCOUNT
+from syncline.apply.managed import ACCOUNT
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.rights import Rights, managed_by_objects
 from syncline.assembly.settings import ClusterSettings

@@ -25,6 +25,13 @@ SENTENCES = [
         "meet the Pod Security level of the namespace, or change its label",
     ),
     (
+        'services is forbidden: User "system:serviceaccount:openshift-gitops:'
+        'openshift-gitops-argocd-application-controller" '
+        'cannot create resource "services" in API group "" in the namespace "guestbook"',
+        "label the namespace, unless it has the label: "
+        "kubectl label namespace guestbook argocd.argoproj.io/managed-by=openshift-gitops",
+    ),
+    (
         'deployments.apps is forbidden: User "system:serviceaccount:argocd:syncline" cannot create resource',
         "grant the right to that user, or let the sync run as another",
     ),

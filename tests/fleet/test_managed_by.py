@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import pytest
 from tests.fleet.test_pull_scene import APPS, CLUSTERS, DEPLOYMENT, NAMESPACE, REPORT, guestbook, hub_of_the_scene, play
-from tests.fleet.world import Fleet, Member
+from tests.fleet.world import Fleet, Member, Site
 from tests.gitops.behaviours.sim import Source
 
-from syncline.argo.managed import ACCOUNT, LABEL
+from syncline.apply.managed import ACCOUNT, LABEL
+from syncline.assembly.inspection.preview import observed_application
+from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.assembly.rights import Rights
+from syncline.cli.views.cause import describe_cause
+from syncline.control.executor import run_in_place
+from syncline.explain.application import explain_application
+from syncline.explain.fleet.carried import explain_carried
+from syncline.explain.view import View
 from syncline.gitops.application.observing.observe import AppSettings
-from syncline.kube.objects import Obj
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import Obj, ObjectRef
 
 FORGOTTEN = "aws-2"
 SENTENCE = (
@@ -86,6 +94,51 @@ def test_b86_the_report_of_the_set_has_it_cut_at_512_characters(fleet: Fleet) ->
     (cut,) = [text for text in texts if text.startswith("Failed last sync attempt")]
     assert len(cut) == 515
     assert cut.endswith("...")
+
+
+def _explained(site: Site, fleet: Fleet) -> str:
+    """What ``syncline explain app/aws-2-guestbook-app`` says on a cluster."""
+    settings, now = AppSettings(NAMESPACE), fleet.clock.now()
+    cache = run_in_place(snapshot_of_cluster(application_indices(settings)), site.admin).cache
+    ref, view = ObjectRef(*APPLICATION.group_kind, NAMESPACE, f"{FORGOTTEN}-guestbook-app"), View(cache, now)
+    if site is fleet.hub:
+        app = cache.get(ref)
+        assert app is not None
+        return describe_cause(explain_carried(view, app).cause, now)
+    observed = observed_application(cache, ref, Source(*guestbook()), settings, now)
+    assert observed is not None
+    return describe_cause(explain_application(view, observed).cause, now)
+
+
+CURE = "kubectl label namespace guestbook argocd.argoproj.io/managed-by=openshift-gitops"
+
+
+def test_on_the_cluster_explain_names_the_missing_label_and_the_command(fleet: Fleet) -> None:
+    text = _explained(fleet.members[FORGOTTEN], fleet)
+    assert f"has no label {LABEL}" in text
+    assert f"{CURE}; then: syncline app sync {FORGOTTEN}-guestbook-app" in text
+
+
+def test_on_the_hub_explain_names_the_cluster_and_the_command(fleet: Fleet) -> None:
+    assert f"in cluster {FORGOTTEN}, label the namespace, unless it has the label: {CURE}" in _explained(
+        fleet.hub, fleet
+    )
+
+
+@pytest.mark.parametrize(
+    ("manager", "said"),
+    [
+        ("team-b", f"its label {LABEL} names another instance: team-b"),
+        (NAMESPACE, f"has the label {LABEL}={NAMESPACE}, and {ACCOUNT} lacks the right all the same"),
+    ],
+)
+def test_explain_says_what_the_label_is_now(fleet: Fleet, manager: str, said: str) -> None:
+    member = fleet.members[FORGOTTEN]
+    member.send("PATCH", f"{SPACES}/guestbook", {"metadata": {"labels": {LABEL: manager}}})
+    try:
+        assert said in _explained(member, fleet)
+    finally:
+        member.send("PATCH", f"{SPACES}/guestbook", {"metadata": {"labels": {LABEL: None}}})
 
 
 def test_roles_come_and_go_with_the_label_as_the_operator_keeps_them() -> None:

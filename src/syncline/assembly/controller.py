@@ -241,7 +241,7 @@ class Replica:
                 await asyncio.sleep(wait_s(attempt, refused))
 
     async def _installed(self) -> None:
-        """Install as the kubeconfig's user, whoever acts later."""
+        """Install as the kubeconfig's user, also where another user acts later."""
         own = HttpPort(self.access)
         try:
             await _installed(own, self.served.objects, self.clock, self.access.server)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final
 
-from syncline.argo.managed import ACCOUNT
+from syncline.apply.managed import ACCOUNT
 from syncline.assembly.roles import Role
 from syncline.cluster.access.users import UserInfo, service_account_user
 from syncline.gitops.managed.controller import managed_namespaces

@@ -23,6 +23,7 @@ from syncline.apply.actions import (
 from syncline.apply.annotations import is_delete_hook
 from syncline.apply.causes.advice import advice
 from syncline.apply.causes.masking import masked_found
+from syncline.apply.managed import LABEL, manager_of, refused_namespace
 from syncline.apply.outcome import Outcome, WaitKind
 from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
@@ -221,7 +222,7 @@ def _conditions(view: View, observed: AppObserved) -> Found | None:
     below = []
     if first.get("type") == "SyncError":
         below = [found.cause for found in _failed_rows(view, observed, observed.view.operation_state or {})]
-    fix = "" if any(cause.next_action for cause in below) else _fix(observed, first)
+    fix = "" if any(cause.next_action or cause.because for cause in below) else _fix(observed, first)
     since = time_or_none(first.get("lastTransitionTime"))
     others = tuple(Cause("condition", str(c.get("type")), one_line(str(c.get("message")))) for c in lines[1:])
     head = _head(observed, str(first["type"]), str(first.get("message")), since, *below, *others, next_action=fix)
@@ -285,7 +286,7 @@ def _row(view: View, observed: AppObserved, row: Obj, state: str) -> Found:
     cause = Cause(str(ref), state, one_line(message), next_action=advice(message))
     live = _live(view, observed, ref)
     if live is None or row.get("status") == "SyncFailed":
-        return Found(cause, blocked=state != "Running")
+        return Found(_unmanaged(view, message, cause), blocked=state != "Running")
     below = explain_object(view, live)
     return Found(
         replace(
@@ -295,6 +296,30 @@ def _row(view: View, observed: AppObserved, row: Obj, state: str) -> Found:
         ),
         blocked=below.blocked or state != "Running",
     )
+
+
+def _unmanaged(view: View, message: str, cause: Cause) -> Cause:
+    """Add why Kubernetes refuses the application controller: the label of the namespace, as it is now."""
+    refused = refused_namespace(message)
+    if refused is None:
+        return cause
+    ref = ObjectRef("", "Namespace", "", refused.namespace)
+    namespace, unread = view.cluster.get(ref), view.cluster.unread(ref)
+    manager = manager_of(namespace) if namespace is not None else ""
+    if namespace is None:
+        said = f"{MAY_NOT}: whether it has the label {LABEL} is not known" if unread else "is not in the cluster"
+        return replace(cause, because=(Cause(str(ref), "unread" if unread else "Missing", said),))
+    if manager == refused.control:
+        said = f"has the label {LABEL}={manager}, and {refused.account} lacks the right all the same"
+        fix = f"look what it may do there: kubectl -n {refused.namespace} get role,rolebinding; then sync again"
+    elif manager:
+        said = f"its label {LABEL} names another instance: {manager}"
+        fix = f"if instance {manager} gives it up: {refused.command} --overwrite; then sync again"
+    else:
+        said = f"has no label {LABEL}"
+        fix = f"{refused.command}; then: syncline app sync APP"
+    below = Cause(str(ref), "managed" if manager else "not managed", said, next_action=fix)
+    return replace(cause, next_action="", because=(below,))
 
 
 def _ref(row: Obj) -> ObjectRef:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from syncline.apply.managed import refused_namespace
+
 _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), text)
     for pattern, text in (
@@ -64,6 +66,9 @@ def with_command(step: str) -> str:
 
 def advice(message: str) -> str:
     """Return one sentence of advice for a message, or an empty string."""
+    refused = refused_namespace(message)
+    if refused is not None:
+        return f"label the namespace, unless it has the label: {refused.command}"
     for pattern, text in _ADVICE:
         found = pattern.search(message)
         if found is not None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from syncline.apply.causes.advice import advice
+from syncline.apply.managed import refused_namespace
 from syncline.base.cause import Cause
 from syncline.explain.fleet.applications import (
     NEEDS_AGENT,
@@ -126,7 +127,7 @@ def _source(state: ApplicationState) -> str:
 
 def _reported(state: ApplicationState) -> Sequence[Cause]:
     going = state.waits if state.standing is Standing.PROGRESSING else ()
-    shown = [_failed(one) for one in (*state.failures, *going)[:MAX_SHOWN]]
+    shown = [_failed(one, state.cluster) for one in (*state.failures, *going)[:MAX_SHOWN]]
     left = len(state.failures) - MAX_SHOWN + state.omitted
     if left > 0:
         text = f"syncline report app/{name_of(state.app or {})} -o json"
@@ -134,9 +135,10 @@ def _reported(state: ApplicationState) -> Sequence[Cause]:
     return shown
 
 
-def _failed(one: Failure) -> Cause:
+def _failed(one: Failure, cluster: str) -> Cause:
     subject = str(ObjectRef(one.group, one.kind, one.namespace, one.name)) if one.kind else "its cluster"
     fix = "" if any(each.next_action for each in one.because) else advice(one.message)
+    fix = f"in cluster {cluster}, {fix}" if fix and refused_namespace(one.message) else fix
     return Cause(subject, one.reason, one_line(one.message), next_action=fix, because=one.because)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from syncline.apply.last_applied import LAST_APPLIED
+from syncline.apply.managed import LABEL
 from syncline.argo.application import REFRESH, SKIP_RECONCILE
 from syncline.argo.clusters import IN_CLUSTER_SERVER
-from syncline.argo.managed import LABEL
 from syncline.fleet.pull import names
 from syncline.fleet.pull.names import Variant
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION

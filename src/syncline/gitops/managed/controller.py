@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from syncline.argo.managed import ACCOUNT, manager_of
+from syncline.apply.managed import ACCOUNT, manager_of
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.gitops.managed.plan import ADMIN, BINDINGS, RBAC, ROLES, ManagedNamespace, plan_rights

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from syncline.argo.managed import ACCOUNT, LABEL, manager_of
+from syncline.apply.managed import ACCOUNT, LABEL, manager_of
 from syncline.base.action import Action
 from syncline.control.plan import Create, Delete, Plan, Replace
 from syncline.kube.objects import GroupKind, Obj, copied, is_terminating, labels_of, name_of
@@ -99,9 +99,7 @@ def _write(wanted: Obj, live: Obj | None, reason: str) -> tuple[Action, ...]:
         return (Create(wanted, reason),)
     if live.get("roleRef") != wanted.get("roleRef"):
         return Delete.of(live, "it binds another role"), Create(wanted, reason)
-    parts = [key for key in ("rules", "subjects") if live.get(key) != wanted.get(key)]
-    if not parts and is_ours(live):
+    if is_ours(live) and all(live.get(key) == wanted.get(key) for key in ("rules", "subjects")):
         return ()
-    labels = {**labels_of(live), **labels_of(wanted)}
-    changed = {**live, **{key: wanted[key] for key in ("rules", "subjects") if key in wanted}}
-    return (Replace({**changed, "metadata": {**live["metadata"], "labels": labels}}, reason),)
+    metadata: Obj = {**live["metadata"], "labels": {**labels_of(live), **labels_of(wanted)}}
+    return (Replace({**wanted, "metadata": metadata}, reason),)
