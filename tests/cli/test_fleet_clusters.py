@@ -196,6 +196,6 @@ def test_a_bootstrap_token_of_clusteradm_counts() -> None:
 
 
 def test_goldens_have_their_views() -> None:
-    used = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_fleet_*.py"))
+    used = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
     for path in (Path(__file__).parent / "golden" / "fleet").glob("*.txt"):
         assert f'golden("{path.stem}"' in used, path

@@ -11,6 +11,7 @@ from tests.cli.commanding import Shell
 from tests.cli.fleethub import bound_set, placement
 from tests.cli.test_completing import offered
 from tests.fleet.hub.hubs import BOOTSTRAP, csr
+from tests.fleet.test_pull_controllers import application
 from tests.fleet.world import config_map, managed_cluster, manifest_work
 from tests.live import Served, served_cluster
 
@@ -125,3 +126,18 @@ def test_works_are_listed_and_explained_with_their_cluster(hub: Served, shell: S
     assert "no cluster has a ManifestWork shap" in shell("work", "get", "shap", code=1)
     assert "ManagedCluster x1 Accepted" in shell("explain", "managedcluster/x1", code=3)
     assert offered("work", "get", "-n", "x1", "") == ["shop"]
+
+
+def test_a_report_of_what_a_cluster_pulls(hub: Served, shell: Shell) -> None:
+    app = application("shop", "nowhere")
+    with Connection(str(hub.kubeconfig)) as link:
+        link.ask(Request("POST", "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications", body=app))
+    said = shell("report", "app/shop", code=3)
+    assert "nowhere   shop" in said and "the hub has no cluster" in said
+    (document,) = [yaml.safe_load(shell("report", "app/shop", "-o", "json", code=3))]
+    assert (document["needsAttention"], document["clusters"][0]["standing"]) == (True, "missing")
+    assert shell("report", "app/shop", "-o", "html", code=3).startswith("<!doctype html>\n<html")
+    assert "ApplicationSet argocd/shop does not exist; `-N` names its namespace" in shell("report", "shop", code=1)
+    assert "write the name of an ApplicationSet, app/NAME, or --all" in shell("report", code=2)
+    said = shell("explain", "app/shop", code=3)
+    assert said.startswith("Application argocd/shop NotCarried") and "next: join cluster nowhere" in said

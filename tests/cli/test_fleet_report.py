@@ -17,14 +17,24 @@ from tests.fleet.world import Fleet, config_map
 from tests.gitops.behaviours.sim import Source
 
 from syncline.assembly.inspection.pulled import pulled
+from syncline.assembly.inspection.setplan import PlannedSet
 from syncline.base.cause import Cause
 from syncline.base.clock import parse_time
+from syncline.cli.fleet.applications import applications_obj, applications_text
 from syncline.cli.frame.terminal import plain
 from syncline.cli.views.cause import describe_cause
 from syncline.cli.views.fleet.page import MAX_FAILURES, policy, report_page
 from syncline.cli.views.fleet.setreport import report_obj, reports_text
-from syncline.explain.fleet.applications import ApplicationState, Failure, Standing, application_state, failures_of
-from syncline.explain.fleet.carried import explain_carried
+from syncline.explain.applicationset import _in_clusters
+from syncline.explain.fleet.applications import (
+    ApplicationState,
+    Failure,
+    Ordered,
+    Standing,
+    application_state,
+    failures_of,
+)
+from syncline.explain.fleet.carried import applications_of, explain_carried
 from syncline.explain.fleet.setreport import SetReport, application_report, set_report
 from syncline.explain.graph import explain_object
 from syncline.explain.view import View
@@ -244,3 +254,44 @@ def test_a_table_shows_control_characters_as_escapes_in_one_line() -> None:
     assert len(lines) == 4
     assert all(plain(line) == line for line in lines)
     assert "\\u001b[31m" in report_page([hostile()])
+
+
+# -- the order over clusters, and sets ---------------------------------------------------------------------------------
+
+
+def test_a_cluster_whose_turn_has_not_come_says_what_it_waits_for(view: View) -> None:
+    held = Cause("cluster c9 (wave 2)", "Waiting", "wave 1 is not done: c1 is proving the release", NOW)
+    state = ApplicationState("c9", app(view, "web-c9"), True, ordered=Ordered("2", "Waiting", held))
+    report = SetReport(SET, (state,), view.now)
+    lines = reports_text([report], 200, wide=False).splitlines()
+    assert lines[0].split()[-3:] == ["WAVE", "RELEASE", "CAUSE"]
+    assert lines[1].endswith("2      Waiting   Waiting: wave 1 is not done: c1 is proving the release")
+    assert not report.urgent, "waiting for its turn is no fault"
+    assert report_obj(report)["clusters"][0]["release"]["held"]["message"] == held.message
+    assert '<th scope="col">Wave</th>' in report_page([report])
+
+
+def test_a_set_leads_to_the_applications_that_need_attention(view: View, report: SetReport) -> None:
+    made = _in_clusters(view.cluster.get(SET) or {}, plan_of("argocd", "set"), report.rows)
+    assert made is not None and made.blocked
+    assert made.cause.message == "4 of 5 Applications need attention in their clusters"
+    assert [one.subject for one in made.cause.because][:2] == [
+        f"Application argocd/web-{name}" for name in ("c2", "c4")
+    ]
+    well = [one for one in report.rows if one.standing is Standing.WELL]
+    assert _in_clusters(view.cluster.get(SET) or {}, plan_of("argocd", "set"), well) is None
+
+
+def plan_of(namespace: str, name: str) -> PlannedSet:
+    return PlannedSet(ObjectRef(*SET[:2], namespace, name), "sync", 5)
+
+
+def test_a_cluster_counts_its_applications(view: View) -> None:
+    assert applications_text(applications_of(view, "c2")) == "1, 1 failing (web-c2)"
+    assert applications_text(applications_of(view, "c1")) == "1"
+    assert applications_text([]) == "" and applications_text(None) == "?"
+    assert applications_obj(applications_of(view, "c2")) == {
+        "total": 1,
+        "failing": 1,
+        "listed": [{"name": "argocd/web-c2", "standing": "failing"}],
+    }

@@ -217,10 +217,14 @@ def _print_joined(link: Connection, found: Destination, output: str | None) -> N
     state = next((one for one in states_of(link) if one.name == found.name), None)
     if state is None:
         raise CommandFailed(f"ManagedCluster {found.name} was deleted a moment ago")
+    from syncline.cli.fleet.applications import applications_obj, applications_on, applications_text
+
+    pulled_ones = applications_on(link, found.name)
     if output:
-        print_documents(found.to_obj() | {"managed": fleet_obj(state)}, output)
+        managed = fleet_obj(state) | {"applications": applications_obj(pulled_ones)}
+        print_documents(found.to_obj() | {"managed": managed}, output)
         return
-    print(describe_cluster(state, link.now()))
+    print(describe_cluster(state, link.now(), applications_text(pulled_ones)))
     if found.registered:
         print(f"\nRegistered in Argo CD as destination {found.name}: {found.server}")
 

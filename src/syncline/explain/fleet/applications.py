@@ -17,6 +17,7 @@ from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
 from syncline.control.plan import Retry
 from syncline.explain.fleet.clusters import cluster_cause, last_sign
+from syncline.explain.fleet.rollouts import order_entry
 from syncline.explain.fleet.works import SILENT, explain_work
 from syncline.explain.view import View, one_line
 from syncline.fleet.pull import names
@@ -32,6 +33,7 @@ from syncline.fleet.pull.observe import (
     set_parts,
     variant_of,
 )
+from syncline.fleet.pull.order.explaining import ENDED, entries_of, entry_cause, phase_of
 from syncline.fleet.pull.propagation import AppObserved, plan_app
 from syncline.fleet.pull.reporting.causes import causes_from, deepest
 from syncline.fleet.pull.reporting.setparts import whole
@@ -100,12 +102,23 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Ordered:
+    """The place of an Application in the order over clusters. ``held``: what it waits for or does there; None once it
+    is done."""
+
+    wave: str
+    state: str
+    held: Cause | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ApplicationState:
     """One Application in one cluster. ``app`` None: the cluster is selected, and there is no Application for it.
 
     ``detailed``: the cluster reports messages. ``waits``: what is under way, where the cluster says for what.
     ``problem``: why it is not in its cluster. ``away``: why the cluster does not answer; ``heard``: when it did last.
-    ``omitted``: resources that did not fit into the report. ``carried``: how the work stands.
+    ``omitted``: resources that did not fit into the report. ``carried``: how the work stands. ``ordered``: its place in
+    the order over clusters.
     """
 
     cluster: str
@@ -123,6 +136,7 @@ class ApplicationState:
     away: Cause | None = None
     heard: datetime | None = None
     carried: Cause | None = None
+    ordered: Ordered | None = None
     omitted: int = 0
 
     @property
@@ -131,6 +145,10 @@ class ApplicationState:
             return Standing.SILENT
         if self.problem is not None:
             return Standing.MISSING
+        if self.ordered is not None and self.ordered.state == "Failed":
+            return Standing.FAILING
+        if self.work is None and self.pulled:
+            return Standing.PROGRESSING
         going = self.operation.get("phase") == "Running"
         if any(not going or one.reason != "Missing" for one in self.failures) or self.health == "Degraded":
             return Standing.FAILING
@@ -149,6 +167,8 @@ class ApplicationState:
             return self.heard or (self.away.since if self.away is not None else None)
         if self.standing is Standing.MISSING:
             return self.problem.since if self.problem is not None else None
+        if self.work is None and self.ordered is not None and self.ordered.held is not None:
+            return self.ordered.held.since
         started, ended = (time_or_none(self.operation.get(key)) for key in ("startedAt", "finishedAt"))
         if self.operation.get("phase") == "Running":
             return started
@@ -161,13 +181,15 @@ def application_state(view: View, app: Obj, destinations: Mapping[str, str] | No
     """Return how an Application fares. ``destinations``: names of clusters by the address of their API."""
     if not names.is_carried(app):
         return _of_content(_pushed_to(app, destinations or {}), app, content_of(app), pulled=False)
-    cluster = annotations_of(app)[names.CLUSTER]
+    cluster, ordered = annotations_of(app)[names.CLUSTER], _ordered(view, app)
     away = cluster_cause(view, cluster)
     silent = away is not None and away.state in SILENT
     work = view.cluster.get(ObjectRef(*WORKS, cluster, names.work_name(app)))
     if work is None:
-        problem = _not_carried(view, app, cluster)
-        return ApplicationState(cluster, app, pulled=True, problem=problem, away=away if silent else None)
+        waits = ordered is not None and ordered.held is not None
+        problem = None if waits else _not_carried(view, app, cluster)
+        gone = away if silent else None
+        return ApplicationState(cluster, app, pulled=True, problem=problem, away=gone, ordered=ordered)
     carried = explain_work(view, work)
     report = report_of(view.cluster, cluster, name_of(work))
     content: Obj = (report or {}).get("report") or _fed_back(view, app, cluster)
@@ -176,12 +198,22 @@ def application_state(view: View, app: Obj, destinations: Mapping[str, str] | No
     return replace(
         made,
         work=work,
+        ordered=ordered,
         detailed=report is not None,
         carried=carried.cause,
         away=away if silent else None,
         heard=last_sign(view, cluster) if silent else None,
         problem=carried.cause if blocked else None,
     )
+
+
+def _ordered(view: View, app: Obj) -> Ordered | None:
+    found = order_entry(view, app)
+    if found is None:
+        return None
+    rollout, entry = found
+    held = entry_cause(rollout, entry) if entry in entries_of(rollout) and phase_of(rollout) not in ENDED else None
+    return Ordered(str(entry.get("wave") or 0), str(entry.get("state") or ""), held)
 
 
 def _pushed_to(app: Obj, destinations: Mapping[str, str]) -> str:
@@ -247,7 +279,8 @@ def _not_carried(view: View, app: Obj, cluster: str) -> Cause:
     if is_terminating(app):
         return Cause(ref, "Deleting", "its work is deleted; the Application goes next", since)
     if isinstance(plan.outcome, Retry) or not plan.actions:
-        return Cause(ref, "NotCarried", one_line(plan.why), since, next_action=_way_out(plan.why, app, cluster))
+        why = plan.why if seen.cluster is not None else f"the hub has no cluster {cluster}: {plan.why}"
+        return Cause(ref, "NotCarried", one_line(why), since, next_action=_way_out(plan.why, app, cluster))
     text = f"its work for cluster {cluster} is not written yet"
     fix = "see that the hub's controllers run: syncline controller --roles hub,pull"
     return Cause(ref, "NotCarried", text, since, next_action=fix)

@@ -25,7 +25,7 @@ from syncline.fleet.pull.order.explaining import (
     waits_for_cluster,
 )
 from syncline.kube.kinds.fleetrollouts import ROLLOUT
-from syncline.kube.objects import Obj, ObjectRef, annotations_of, name_of, namespace_of
+from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, namespace_of
 
 ROLLOUTS: Final = ROLLOUT.group_kind
 MAX_SHOWN: Final = 5
@@ -97,6 +97,17 @@ def order_causes(view: View, app: Obj) -> tuple[Cause, ...]:
     cluster = annotations_of(app).get(names.CLUSTER, "")
     found = [_entry(view, rollout, one) for one in entries_of(rollout, cluster, name_of(app))]
     return tuple(_short(rollout_cause(rollout, one)) for one in found)
+
+
+def order_entry(view: View, app: Obj) -> tuple[Obj, Obj] | None:
+    """Return the roll-out that an Application is in and its entry there; None: it is in none."""
+    rollout = rollout_of(view, namespace_of(app), names.owning_set(app) or f"{name_of(app)}.app")
+    if rollout is None or phase_of(rollout) == "Unordered":
+        return None
+    named = annotations_of(app).get(names.CLUSTER, ""), name_of(app)
+    listed = dig(rollout, "status", "clusters") or ()
+    found = next((one for one in listed if (one.get("cluster"), one.get("application")) == named), None)
+    return None if found is None else (rollout, found)
 
 
 def waits_of_cluster(view: View, cluster: str) -> Sequence[Cause]:

@@ -156,8 +156,9 @@ def request_obj(one: Pending) -> Obj:
     }
 
 
-def describe_cluster(one: ClusterState, now: datetime) -> str:
-    """Return the text of ``cluster get`` about a cluster of the hub."""
+def describe_cluster(one: ClusterState, now: datetime, applications: str = "") -> str:
+    """Return the text of ``cluster get`` about a cluster of the hub. ``applications``: those that it pulls, in one
+    line; empty: none are known."""
     lines = [
         f"Name:          {one.name}",
         f"State:         {one.stage}{'; its clock differs from that of the hub' if one.clock_differs else ''}",
@@ -165,6 +166,7 @@ def describe_cluster(one: ClusterState, now: datetime) -> str:
         f"Version:       {dig(one.obj, 'status', 'version', 'kubernetes') or '-'}",
         f"Cluster sets:  {UNREAD if one.sets is None else ', '.join(one.sets) or '-'}",
         f"Works:         {works_text(one.works)}",
+        *([f"Applications:  {applications}"] if applications else []),
         f"Add-ons:       {_addons(one)}",
     ]
     if one.certificate_until:

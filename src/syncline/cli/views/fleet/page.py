@@ -19,7 +19,7 @@ from syncline.base.clock import format_time
 from syncline.cli.frame.output import age
 from syncline.cli.frame.terminal import plain
 from syncline.cli.views.application import short_revision
-from syncline.cli.views.fleet.setreport import cut, silence, summary_line, title
+from syncline.cli.views.fleet.setreport import cut, place_of, silence, summary_line, title
 from syncline.explain.fleet.applications import NEEDS_AGENT, URGENT, ApplicationState, Failure, Standing
 from syncline.explain.fleet.setreport import SetReport
 from syncline.kube.objects import ObjectRef, name_of
@@ -173,16 +173,17 @@ def _report(body: Element, report: SetReport) -> None:
         _text(SubElement(body, "p", {"class": "dim"}), unsure)
     table = SubElement(body, "table")
     row = SubElement(SubElement(table, "thead"), "tr")
-    for name in COLUMNS:
+    ordered = any(one.ordered is not None for one in report.rows)
+    for name in (*COLUMNS[:-1], *(("Wave", "Release") if ordered else ()), COLUMNS[-1]):
         SubElement(row, "th", scope="col").text = name
     rows = SubElement(table, "tbody")
     for one in report.rows[:MAX_ROWS]:
-        _row(rows, one, report.now)
+        _row(rows, one, report.now, ordered=ordered)
     if len(report.rows) > MAX_ROWS:
         _text(SubElement(body, "p"), f"… and {len(report.rows) - MAX_ROWS} more rows (-o json has all)")
 
 
-def _row(rows: Element, one: ApplicationState, now: datetime) -> None:
+def _row(rows: Element, one: ApplicationState, now: datetime, *, ordered: bool) -> None:
     silent = one.standing is Standing.SILENT
     row = SubElement(rows, "tr", {"class": str(one.standing), "data-standing": str(one.standing)})
     _text(SubElement(row, "td"), one.cluster)
@@ -196,6 +197,8 @@ def _row(rows: Element, one: ApplicationState, now: datetime) -> None:
     _text(since, age(one.since, now) if one.since else "–")
     if one.since:
         since.set("title", format_time(one.since))
+    for value in place_of(one) if ordered else ():
+        _text(SubElement(row, "td", {"class": "short"}), cut(value, 40))
     _causes(SubElement(row, "td", {"class": "cause"}), one, now)
 
 
@@ -206,6 +209,8 @@ def _causes(cell: Element, one: ApplicationState, now: datetime) -> None:
         _chain(SubElement(cell, "ul", {"class": "chain"}), one.problem)
     if one.operation.get("phase") == "Running" and one.operation.get("message"):
         _text(SubElement(cell, "p"), one.operation["message"][:MAX_MESSAGE])
+    if one.ordered is not None and one.ordered.held is not None:
+        _chain(SubElement(cell, "ul", {"class": "chain"}), one.ordered.held)
     for each in one.waits if one.standing is Standing.PROGRESSING else ():
         _text(SubElement(cell, "p"), each.line)
     for each in one.failures[:MAX_FAILURES]:

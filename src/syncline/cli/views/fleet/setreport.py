@@ -16,6 +16,8 @@ from syncline.explain.graph import cause_to_obj
 from syncline.kube.objects import Obj, name_of, namespace_of
 
 HEADERS: Final = ("CLUSTER", "APPLICATION", "SYNC", "HEALTH", "OPERATION", "REVISION", "SINCE", "CAUSE")
+ORDER_HEADERS: Final = ("WAVE", "RELEASE")
+"""Columns before the cause, where the set has an order over clusters."""
 MAX_ROWS: Final = 200
 """Rows of a table; ``-o json`` has all."""
 MAX_CAUSES: Final = 3
@@ -30,16 +32,18 @@ def report_table(report: SetReport, width: int, *, wide: bool) -> str:
     """Return one line for each cluster, further failures below it. ``width``: of the terminal; the causes are cut to
     fit, unless ``wide``."""
     rows: list[list[str]] = []
+    ordered = any(one.ordered is not None for one in report.rows)
+    headers = (*HEADERS[:-1], *(ORDER_HEADERS if ordered else ()), HEADERS[-1])
     for one in report.rows[:MAX_ROWS]:
         first, *more = causes_of(one, report.now, whole=wide)
-        rows.append([*_cells(one, report.now), first])
-        rows += [[*(" " for _ in HEADERS[1:]), each] for each in more]
+        rows.append([*_cells(one, report.now), *(place_of(one) if ordered else ()), first])
+        rows += [[*(" " for _ in headers[1:]), each] for each in more]
     if not wide:
-        used = [max(len(header), *(len(row[i]) for row in rows)) + 3 for i, header in enumerate(HEADERS[:-1])]
+        used = [max(len(header), *(len(row[i]) for row in rows)) + 3 for i, header in enumerate(headers[:-1])]
         room = max(width - sum(used), MIN_CAUSE)
         rows = [[*row[:-1], cut(one_cell(row[-1]), room)] for row in rows]
     left = len(report.rows) - MAX_ROWS
-    text = table(HEADERS, rows)
+    text = table(headers, rows)
     return f"{text}\n… and {left} more rows (-o json has all)" if left > 0 else text
 
 
@@ -59,6 +63,11 @@ def _cells(one: ApplicationState, now: datetime) -> list[str]:
     return [one_cell(cut(each, MAX_CELL)) for each in (one.cluster, name, *shown, since)]
 
 
+def place_of(one: ApplicationState) -> tuple[str, str]:
+    """Return the wave of an Application, and how its cluster stands in the roll-out."""
+    return (one.ordered.wave, one.ordered.state or "-") if one.ordered is not None else ("-", "-")
+
+
 def causes_of(one: ApplicationState, now: datetime, *, whole: bool = False) -> list[str]:
     """Return a line for each failure, the first cause of it; at least one line. ``whole``: of all failures."""
     lines = [silence(one, now)] if one.standing is Standing.SILENT else []
@@ -66,6 +75,8 @@ def causes_of(one: ApplicationState, now: datetime, *, whole: bool = False) -> l
         below = one.problem.because[0] if one.problem.because else one.problem
         lines.append(below.message or one.problem.message)
     lines += [each.line if whole else each.brief for each in one.failures]
+    if one.ordered is not None and one.ordered.held is not None:
+        lines.append(f"{one.ordered.state}: {one.ordered.held.message}".removesuffix(": "))
     if one.standing is Standing.PROGRESSING and not lines:
         lines.append(str(one.operation.get("message") or "") if one.operation.get("phase") == "Running" else "")
         lines += [each.line for each in one.waits]
@@ -146,11 +157,19 @@ def _row_obj(one: ApplicationState) -> Obj:
         "revision": one.revision,
         "since": format_time(one.since) if one.since else None,
         "detailed": one.detailed,
+        "release": _release_obj(one),
         "problem": cause_to_obj(one.problem) if one.problem is not None else None,
         "failures": [_failure_obj(each) for each in one.failures],
         "waits": [_failure_obj(each) for each in one.waits],
         "omitted": one.omitted,
     }
+
+
+def _release_obj(one: ApplicationState) -> Obj | None:
+    if one.ordered is None:
+        return None
+    held = cause_to_obj(one.ordered.held) if one.ordered.held is not None else None
+    return {"wave": one.ordered.wave, "state": one.ordered.state, "held": held}
 
 
 def _failure_obj(one: Failure) -> Obj:
