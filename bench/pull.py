@@ -60,6 +60,8 @@ class Spent:
     requests: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     idle: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     writes: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Writes by resource and kind of event."""
     lasted: float = 0.0
 
     @property
@@ -85,10 +87,12 @@ def spending(fleet: PullFleet) -> Iterator[Spent]:
     asked.requests.clear()
     asked.idle.clear()
     writes.clear()
+    fleet.ledger.kinds.clear()
     yield spent
     spent.wall_s = time.perf_counter() - begun
     spent.parts = {part: now - before.get(part, 0.0) for part, now in fleet.meter.seconds().items()}
     spent.requests, spent.idle, spent.writes = asked.requests.copy(), asked.idle.copy(), writes.copy()
+    spent.kinds = fleet.ledger.kinds.copy()
     times = [when for what, when in fleet.ledger.last.items() if what != LEASES and when >= at]
     spent.lasted = (max(times, default=at) - at).total_seconds()
 

@@ -101,7 +101,7 @@ class Controller(Generic[S]):
     urgent: Callable[[Obj], bool] | None = None
     """Returns True if an object in this state goes first in the queue, because something begun must continue."""
     at_rest: Callable[[Obj], bool] | None = None
-    """Returns True if a reconcile that wrote only this status of its own object leaves nothing to do, so that its own
+    """Returns True if a reconcile that wrote only its own object, so that it is as given, leaves nothing to do: its own
     write does not trigger another one."""
     beside: Callable[[S], str | None] | None = None
     """Returns the project for whose share the driver plans in a thread, if planning would block the loop for more than

@@ -416,12 +416,13 @@ class ControlLoop:
         self._note_rest(key, controller, plan, results)
 
     def _note_rest(self, key: Key, controller: Controller[Any], plan: Plan, results: tuple[Result, ...]) -> None:
-        """Remember the status that ends a reconcile with nothing left to do, for controllers with ``at_rest``."""
+        """Remember the write that ends a reconcile with nothing left to do, for controllers with ``at_rest``."""
         if controller.at_rest is None or not results or not isinstance(plan.outcome, Done | Requeue):
             return
-        if not all(isinstance(action, Emit | SetStatus) for step in plan.steps for action in step):
+        if not all(isinstance(action, Emit | SetStatus | Replace) for step in plan.steps for action in step):
             return
-        last = next((result for result in reversed(results) if isinstance(result.action, SetStatus | Patch)), None)
+        mine = SetStatus | Patch | Replace
+        last = next((result for result in reversed(results) if isinstance(result.action, mine)), None)
         written = _written(last) if last is not None else None
         if written is not None and ref_of(written) == key.ref and controller.at_rest(written):
             self._at_rest[key] = resource_version(written)

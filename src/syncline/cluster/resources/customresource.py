@@ -19,7 +19,7 @@ from syncline.kube.errors import FieldCause, InternalError
 from syncline.kube.kinds.addonversions import CONVERSIONS
 from syncline.kube.objects import Obj, ResourceInfo, dig
 from syncline.kube.schema.custom import structural
-from syncline.kube.schema.custom.embedded import coerce_embedded, coerce_root, embedded_objects, holds_objects
+from syncline.kube.schema.custom.embedded import coerce_embedded, coerce_root, embedded_objects, object_places
 from syncline.kube.schema.custom.rules import check_rules
 from syncline.kube.schema.model import Schema
 
@@ -60,9 +60,10 @@ class CustomVersion:
         return Schema.from_openapi(self.root, resource=True)
 
     @cached_property
-    def holds_objects(self) -> bool:
-        """Return whether the schema allows embedded objects."""
-        return holds_objects(self.root)
+    def places(self) -> Obj:
+        """Return the part of the schema that leads to embedded objects; empty: it allows none."""
+        # The root is an object itself, but not an embedded one.
+        return object_places({**self.root, "x-kubernetes-embedded-resource": False}) or {}
 
     def pruned(self, obj: Obj) -> tuple[Obj, list[str]]:
         """Return the object without unknown fields, and those fields (``unknown field "spec.x"``).
@@ -74,9 +75,9 @@ class CustomVersion:
             kept = structural.prune(obj, self.schema)
             unknown += [] if kept is obj else structural.unknown_fields(obj, self.schema)
             obj = kept
-        if self.holds_objects and embedded_objects(obj, self.root):
+        if self.places and embedded_objects(obj, self.places):
             obj = msgspec.json.decode(msgspec.json.encode(obj))
-            unknown += coerce_embedded(obj, self.root)
+            unknown += coerce_embedded(obj, self.places)
         return obj, unknown
 
     @cached_property
@@ -216,8 +217,8 @@ class CustomStrategy:
     def _validate(self, obj: Obj, old: Obj | None) -> list[FieldCause]:
         schema = self._version.schema
         found = structural.validate(obj, schema, old) + _scale_causes(obj, self._version.scale)
-        if self._version.holds_objects:
-            found += _embedded_metadata(obj, self._version.root)
+        if self._version.places:
+            found += _embedded_metadata(obj, self._version.places)
         return found + check_rules(obj, old, schema, found)
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:

@@ -161,6 +161,8 @@ def _empty(key: SetKey) -> Obj:
 
 def _differs(report: Obj, key: SetKey, wanted: Obj) -> bool:
     live = report.get("statuses") or {}
+    if live == wanted and labels_of(report) == _labels(key):
+        return False
     same = labels_of(report) == _labels(key) and (live.get("summary") or {}) == wanted["summary"]
     order = {"resources": ("name", "kind"), "clusterConditions": ("cluster",)}
     return not same or any(_ordered(live.get(part), by) != _ordered(wanted[part], by) for part, by in order.items())

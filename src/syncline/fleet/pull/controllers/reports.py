@@ -69,6 +69,7 @@ def report_controller() -> Controller[ReportsObserved]:
             Watch(APPS, of_app, comes_or_goes, gather_s=GATHER_S),
         ),
         observe=observe_report,
+        at_rest=lambda _report: True,
         plan=lambda seen, _now: plan_in_parts(seen),
     )
 

@@ -58,12 +58,17 @@ def _below(text: str, path: str) -> str:
     return text.replace('"', f'"{causes.child(path, "metadata")}.', 1)
 
 
-def holds_objects(raw: Any) -> bool:
-    """Whether whole objects may stand below this schema at all."""
+def object_places(raw: Any) -> Obj | None:
+    """Return what of a schema :func:`embedded_objects` needs: the ways to whole objects; None: it has none."""
     if not isinstance(raw, dict):
-        return False
-    below = [*(raw.get("properties") or {}).values(), raw.get("additionalProperties"), raw.get("items")]
-    return any(isinstance(e, dict) and (e.get("x-kubernetes-embedded-resource") or holds_objects(e)) for e in below)
+        return None
+    made = {key: raw[key] for key in ("x-kubernetes-embedded-resource",) if raw.get(key)}
+    below = {key: found for key in ("additionalProperties", "items") if (found := object_places(raw.get(key)))}
+    places = {name: object_places(one) for name, one in (raw.get("properties") or {}).items()}
+    # A field that is described is not one of the others, also where no object stands in it.
+    kept = places if "additionalProperties" in below else {name: one for name, one in places.items() if one}
+    found = made | below | ({"properties": kept} if kept else {})
+    return found if made or below or any(places.values()) else None
 
 
 def embedded_objects(value: Any, raw: Any, path: str = "") -> list[tuple[Obj, str]]:
