@@ -27,6 +27,10 @@ def _story(fleet: Fleet) -> None:
     send("POST", "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects", project)
     in_a_set(fleet, "c1")
     send("POST", APPS.format("argocd"), application("web", operation={"sync": {}}))
+    query = {"apiVersion": "syncline.dev/v1alpha1", "kind": "ApplicationQuery", "metadata": {"name": "q"}}
+    asked = {"application": {"namespace": "argocd", "name": "web"}, "ask": "diff", "askedBy": "kubernetes-admin"}
+    send("POST", "/apis/syncline.dev/v1alpha1/namespaces/c1/applicationqueries", {**query, "spec": asked})
+    send("PATCH", "/apis/rbac.authorization.k8s.io/v1/namespaces/c1/roles/syncline:reports", {"rules": []})
     for work in works(fleet):
         report(fleet, work, syncStatus="Synced", healthStatus="Healthy")
     send("DELETE", f"{APPS.format('argocd')}/web")

@@ -14,6 +14,7 @@ from syncline.assembly.destinations import RemoteClusters, RoutedTransport, Virt
 from syncline.assembly.embedded.core import ClusterCore, build_core
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.fleet.agent import AgentSettings, agent_role, agent_user
+from syncline.assembly.fleet.answering import Sources
 from syncline.assembly.fleet.hub import HubSettings, hub_role
 from syncline.assembly.fleet.objects import hub_objects, spoke_objects
 from syncline.assembly.fleet.webhooks import INSIDE, admit_inside
@@ -132,6 +133,8 @@ class Fleet:
         self, *names: str, seed: int = 1, wrap: Wrap | None = None, settings: HubSettings | None = None
     ) -> None:
         self._settings = settings or HubSettings()
+        self.sources: dict[str, Sources] = {}
+        """How the agent of a cluster reads repositories."""
         self.clock, self.entropy, self.journal = VirtualClock(), Entropy(seed), Journal()
         self.time = VirtualDriver(self.clock)
         hub = self._core("hub")
@@ -244,7 +247,7 @@ class Fleet:
         own: dict[str, Transport] = {SPOKE: wrap_own(member.own_cable) if wrap_own else member.own_cable}
         home = wrap_hub(member.hub_cable) if wrap_hub else member.hub_cable
         driver = _AgentDriver(member.clock, self.journal, RoutedTransport(home, own), strict=True)
-        settings = AgentSettings(name, "agent1", HUB_URL, self.entropy.fork(name))
+        settings = AgentSettings(name, "agent1", HUB_URL, self.entropy.fork(name), sources=self.sources.get(name))
         role = agent_role(settings, VirtualWay(driver, self.time, own), ClusterAccess("https://spoke.test"))
         member.stop = start(role, driver)
         member.agent = driver.actor

@@ -30,6 +30,8 @@ from syncline.kube.transport.kubeconfig import ClusterAccess
 
 MAX_CLUSTERS = 200
 """Limit of clusters that one process connects to; each costs its watches."""
+ANSWER_S = 30.0
+"""Limit of one request from a worker's thread."""
 FIELD_MANAGER = "argocd-controller"
 NAMESPACES = GroupKind("", "Namespace")
 
@@ -72,6 +74,10 @@ class Way(Protocol):
     def watch(self, access: ClusterAccess, remote: Remote, changed: Callable[[], None]) -> Callable[[], None]:
         """Start to watch; returns the function that stops it. ``changed`` is called when the cluster is fully listed,
         lost or back."""
+        ...
+
+    def blocking(self, server: str) -> Transport:
+        """Return what sends requests to a watched cluster from a worker's thread; not from the loop's."""
         ...
 
 
@@ -207,6 +213,28 @@ class LiveWay:
 
         return stop
 
+    def blocking(self, server: str) -> Transport:
+        return _Waiting(lambda: self.ports.get(server), asyncio.get_running_loop())
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Sends requests through a port of an event loop, and waits for them in another thread."""
+
+    port: Callable[[], Port | None]
+    loop: asyncio.AbstractEventLoop
+
+    def send(self, request: Request) -> Response:
+        port = self.port()
+        if port is None or self.loop.is_closed():
+            return Response.refused(Unavailable("the cluster is not connected"))
+        answer = asyncio.run_coroutine_threadsafe(port.send(request), self.loop)
+        try:
+            return answer.result(ANSWER_S)
+        except TimeoutError:
+            answer.cancel()
+            return Response.refused(Unavailable(f"the cluster did not answer within {ANSWER_S:g} s"))
+
 
 class VirtualWay:
     """Watches other clusters in virtual time, as actors of ``time``. ``transports``: by server; a missing one is a host
@@ -228,6 +256,9 @@ class VirtualWay:
         self._time.actors.append(actor)
         changed()
         return lambda: self._time.actors.remove(actor)
+
+    def blocking(self, server: str) -> Transport:
+        return self._transports[server]
 
 
 class ClosablePort(Port, Protocol):

@@ -50,6 +50,8 @@ class Purpose(StrEnum):
     """Starting containers and operating machines."""
     PLANNING = "planning"
     """Plans that take so long that they would block the loop."""
+    ANSWERS = "answers"
+    """Answering what people ask about a cluster: reads it, and renders."""
     OTHER = "other"
 
 

@@ -32,6 +32,7 @@ LIMITS: Mapping[Purpose, Limits] = MappingProxyType(
         Purpose.EVALUATION: Limits(2, {"project": 1}),
         Purpose.PLANNING: Limits(2, {"project": 1}),
         Purpose.MACHINES: Limits(16, {"project": 12, "host": 8}),
+        Purpose.ANSWERS: Limits(2, {"project": 1}),
         Purpose.OTHER: Limits(8, {"project": 6, "host": 6}),
     }
 )

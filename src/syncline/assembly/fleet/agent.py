@@ -14,6 +14,7 @@ from typing import Any, Final
 from syncline.apply.asking import Evaluator
 from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
 from syncline.assembly.destinations import ClosablePort, LiveWay, Remote, RoutedPort, Way
+from syncline.assembly.fleet.answering import Sources, SpokeReader
 from syncline.assembly.roles import LiveDriver, Role, Wake, start
 from syncline.base.action import Handler
 from syncline.base.clock import Clock
@@ -32,12 +33,15 @@ from syncline.fleet.spoke.addons.controller import AddOns
 from syncline.fleet.spoke.applications.controller import report_controller
 from syncline.fleet.spoke.applications.looking import LookInto, LookIntoHandler
 from syncline.fleet.spoke.link import SPOKE, Link
+from syncline.fleet.spoke.queries.answering import Answer, AnswerHandler
+from syncline.fleet.spoke.queries.controller import query_controller
 from syncline.fleet.spoke.registration.controller import Registration, RegistrationSettings
 from syncline.fleet.spoke.registration.rotation import Credentials
 from syncline.fleet.spoke.work.controller import WorkAgent
 from syncline.fleet.spoke.work.manifests.actions import Follow
 from syncline.fleet.spoke.work.observe import APPLIED, WorkSettings
 from syncline.gitops.destinations import Declared
+from syncline.kube.kinds.applicationqueries import QUERY
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.kinds.syncline import REPORT
@@ -62,6 +66,10 @@ class AgentSettings:
     evaluator: Evaluator | None = None
     """Of the jq expressions of works; None: they are refused."""
     hub_authority: str = ""
+    local_sources: bool = False
+    """Whether repositories of Applications may be paths on this machine, when people ask for manifests."""
+    sources: Sources | None = None
+    """How repositories are read for that; None: as the credentials of the cluster allow."""
 
 
 def agent_user(cluster: str, agent: str) -> UserInfo:
@@ -79,6 +87,7 @@ def agent_scopes(cluster: str) -> dict[GroupKind, Scope | None]:
         MANIFEST_WORK.group_kind: Scope(cluster, lean=True),
         GroupKind("addon.open-cluster-management.io", "ManagedClusterAddOn"): inside,
         REPORT.group_kind: inside,
+        QUERY.group_kind: inside,
         CRDS: None,
         APPLIED: None,
     }
@@ -86,7 +95,7 @@ def agent_scopes(cluster: str) -> dict[GroupKind, Scope | None]:
 
 def agent_controllers(link: Link) -> tuple[Controller[Any], ...]:
     """Return controllers beside those of registration and of works."""
-    return (report_controller(link),)
+    return (report_controller(link), query_controller(link))
 
 
 @dataclass(slots=True)
@@ -97,6 +106,8 @@ class Spoke:
     access: ClusterAccess
     evaluator: Evaluator | None = None
     """Of users' jq expressions."""
+    local_sources: bool = False
+    sources: Sources | None = None
     works: WorkAgent = field(init=False)
     _remote: Remote | None = None
 
@@ -123,6 +134,8 @@ class Spoke:
         mine |= kube_handlers(joined.mapper, driver.clock, MANAGER)
         mine |= self.works.handlers(self.evaluator)
         mine[LookInto] = LookIntoHandler(joined.mapper, driver.clock)
+        reader = SpokeReader(self.way.blocking(SPOKE), driver.clock.now, self.local_sources, self.sources)
+        mine[Answer] = AnswerHandler(reader)
         mine[Follow] = FollowHandler(joined, self.works.memory.tracks)
         joined.scopes = {CRDS: Scope(metadata=True), APPLIED: Scope(lean=True)}
         remote = self._remote = Remote(Declared(SPOKE, "", ""), joined, mine, anchor=None)
@@ -153,7 +166,7 @@ def agent_role(
 ) -> Role:
     """Return the role of an agent. ``way`` watches its cluster, at ``access``; ``credentials``: the certificate that it
     keeps valid on the hub (None: it has another identity)."""
-    spoke = Spoke(way, access, settings.evaluator)
+    spoke = Spoke(way, access, settings.evaluator, settings.local_sources, settings.sources)
     draws = settings.entropy.fork(f"agent/{settings.cluster}")
     link = Link(
         settings.cluster,

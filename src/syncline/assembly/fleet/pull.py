@@ -28,6 +28,7 @@ from syncline.fleet.pull.order.revisions import (
 )
 from syncline.kube.kinds.applicationfleet import gitops_cluster_crd
 from syncline.kube.kinds.applicationfleet import report_crd as set_report_crd
+from syncline.kube.kinds.applicationqueries import query_crd
 from syncline.kube.kinds.applicationset import application_set_crd
 from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.fleetrollouts import fleet_rollout_crd
@@ -49,7 +50,7 @@ def foreign_pull_objects(settings: PullSettings) -> list[Obj]:
     """Return what the role needs on another team's cluster, whose owner grants its rights."""
     namespace: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.argo_namespace}}
     kinds = (*crds(), application_set_crd(), *hub_cluster_crds(), manifest_work_crd())
-    return [namespace, *kinds, gitops_cluster_crd(), set_report_crd(), report_crd(), fleet_rollout_crd()]
+    return [namespace, *kinds, gitops_cluster_crd(), set_report_crd(), report_crd(), query_crd(), fleet_rollout_crd()]
 
 
 def pull_objects(settings: PullSettings) -> list[Obj]:

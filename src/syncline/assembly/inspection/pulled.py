@@ -58,17 +58,21 @@ _Place = tuple[GroupKind, str]
 T = TypeVar("T")
 
 
-def listed(info: ResourceInfo, namespace: str = "") -> Generator[Request, Response, list[Obj]]:
-    """Return all objects of a kind. A list whose token expires is restarted. Raises the ApiError of a refusal."""
+def listed(
+    info: ResourceInfo, namespace: str = "", *, metadata: bool = False
+) -> Generator[Request, Response, list[Obj]]:
+    """Return all objects of a kind; ``metadata``: no more of them. A list whose token expires is restarted. Raises the
+    ApiError of a refusal."""
     found: list[Obj] = []
     token = ""
     for _ in range(MAX_PAGES):
-        answer = yield client.list_(info, namespace, limit=PAGE, continue_=token)
+        answer = yield client.list_(info, namespace, limit=PAGE, continue_=token, metadata=metadata)
         if token and answer.status == 410:
             found, token = [], ""
             continue
         body = answer.or_raise()
-        found += [{"apiVersion": info.api_version, "kind": info.kind} | item for item in body.get("items") or ()]
+        typed = {"apiVersion": info.api_version, "kind": info.kind}
+        found += [item | typed if metadata else typed | item for item in body.get("items") or ()]
         token = str((body.get("metadata") or {}).get("continue") or "")
         if not token:
             return found
@@ -89,6 +93,8 @@ class PulledCache(Cache):
         super().__init__(mapper, indices)
         self.followed: list[Obj] = []
         """Applications whose objects are read when the tracking index is used."""
+        self.secrets_of: str | None = None
+        """The one namespace whose Secrets are listed with their values; None: those of all are."""
         self._transport = transport
         self._held: set[ObjectRef] = set()
         """Objects put or removed by the code that uses this cache."""
@@ -136,7 +142,8 @@ class PulledCache(Cache):
         self._got.add(ref)
         place = (ref.group_kind, ref.namespace)
         if not self._is_listed(place):
-            several = self._single[place] >= SINGLE and self._list(info, ref.namespace, needed=False)
+            several = self._single[place] >= SINGLE and not _is_bare(place, self.secrets_of)
+            several = several and self._list(info, ref.namespace, needed=False)
             if not several:
                 self._single[place] += 1
                 self._get_one(info, ref)
@@ -220,7 +227,7 @@ class PulledCache(Cache):
             self._refuse(info, Right(namespace, info.group, info.plural, "list"), needed)
             return False
         try:
-            found = run_in_place(listed(info, namespace), self._transport)
+            found = run_in_place(listed(info, namespace, metadata=_is_bare(place, self.secrets_of)), self._transport)
         except ApiError as error:
             if error.code != 404:
                 self._why_list[place] = self._noted(info, "list", namespace, "", error, needed=needed)
@@ -276,8 +283,14 @@ class PulledCache(Cache):
                 self.get(ObjectRef(*(str(row.get(part) or "") for part in ("group", "kind", "namespace", "name"))))
             if not dig(app, "status", "sync", "status"):
                 for kind, namespace in list(self._single):
-                    self._pull(kind, namespace, needed=False)
+                    if not _is_bare((kind, namespace), self.secrets_of):
+                        self._pull(kind, namespace, needed=False)
 
 
 def _is_looked_at(info: ResourceInfo) -> bool:
     return "list" in info.verbs and not ResourceFilter().excludes(info.group, info.kind, "")
+
+
+def _is_bare(place: _Place, secrets_of: str | None) -> bool:
+    """Return whether a list of this kind and namespace has metadata only."""
+    return place[0] == SECRET and secrets_of not in (None, place[1])

@@ -6,10 +6,12 @@ the cache and the Application's status, sends no requests.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from syncline.apply.health import Health, HealthStatus, health_of
+from syncline.base.clock import time_or_none
 from syncline.control.cache import Cache
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.gitops.application.observing.orphans import orphans
@@ -30,6 +32,8 @@ class ResourceNode:
     children: tuple[ResourceNode, ...] = ()
     unread: str = ""
     """Why it is unknown whether it exists."""
+    judged: Health | None = None
+    """Its health as another process found it, where ``live`` is no more than its metadata."""
 
     @property
     def created(self) -> str:
@@ -37,6 +41,8 @@ class ResourceNode:
 
     @property
     def health(self) -> Health | None:
+        if self.judged is not None:
+            return self.judged
         report = dig(self.row, "health", default={}) if self.unread else {}
         if report.get("status") in tuple(HealthStatus):
             return Health(HealthStatus(report["status"]), str(report.get("message") or ""))
@@ -73,3 +79,49 @@ def orphaned_resources(cache: Cache, app: Obj, project: Obj, settings: AppSettin
     project monitors orphans."""
     found = orphans(cache, app, project, settings.tracking)
     return tuple(ResourceNode(ref_of(obj), obj, {}, _children(cache, obj, 0)) for obj in found)
+
+
+# -- trees as rows, and back -------------------------------------------------------------------------------------------
+
+
+def tree_rows(nodes: tuple[ResourceNode, ...], depth: int = 0) -> Iterator[Obj]:
+    """Yield one row of plain JSON for each node, parents first; ``depth`` says whose child it is."""
+    for node in nodes:
+        health = node.health
+        row: Obj = {**node.ref._asdict(), "depth": depth, "exists": node.live is not None}
+        row |= {"status": str(node.row["status"])} if node.row.get("status") else {}
+        row |= {"uid": uid_of(node.live), "created": node.created} if node.live is not None else {}
+        row |= {"health": {"status": str(health.status), "message": health.message}} if health else {}
+        row |= {"unread": node.unread} if node.unread else {}
+        yield row
+        yield from tree_rows(node.children, depth + 1)
+
+
+def tree_of(rows: Sequence[Mapping[str, Any]]) -> tuple[ResourceNode, ...]:
+    """Return the trees of such rows. What is no row is left out; a row below none is a root."""
+    roots: list[ResourceNode] = []
+    above: list[tuple[ResourceNode, list[ResourceNode]]] = []
+
+    def close(depth: int) -> None:
+        while len(above) > depth:
+            node, children = above.pop()
+            (above[-1][1] if above else roots).append(replace(node, children=tuple(children)))
+
+    for row in rows:
+        depth = row.get("depth")
+        close(min(depth, len(above), MAX_DEPTH) if isinstance(depth, int) and depth > 0 else 0)
+        above.append((_node_of(row), []))
+    close(0)
+    return tuple(roots)
+
+
+def _node_of(row: Mapping[str, Any]) -> ResourceNode:
+    ref = ObjectRef(*(str(row.get(part) or "") for part in ("group", "kind", "namespace", "name")))
+    created = str(row.get("created")) if time_or_none(row.get("created")) else ""
+    metadata = {"name": ref.name, "namespace": ref.namespace, "uid": str(row.get("uid") or "")}
+    live = {"metadata": metadata | {"creationTimestamp": created}} if row.get("exists") else None
+    health: Any = row.get("health")
+    known = isinstance(health, dict) and health.get("status") in tuple(HealthStatus)
+    judged = Health(HealthStatus(health["status"]), str(health.get("message") or "")) if known else None
+    status = {"status": str(row["status"])} if row.get("status") else {}
+    return ResourceNode(ref, live, status, unread=str(row.get("unread") or ""), judged=judged)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
-from syncline.argo.settings import CONFIG_MAP, parse_system
 from syncline.assembly.inspection.pulled import PulledCache, pulled
 from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
+from syncline.assembly.inspection.sourced import reader_for, rules_in
 from syncline.assembly.sources.reading import FolderReader, GitSourceReader
-from syncline.assembly.sources.source_rules import MAPS as RULE_MAPS
-from syncline.assembly.sources.source_rules import reach_of, source_rules
-from syncline.base.scratch import scratch
 from syncline.cli.access.connection import Connection
 from syncline.cli.access.folder import DiskTree, repository_root
 from syncline.cli.frame.failure import USAGE, CommandFailed
@@ -24,17 +21,12 @@ from syncline.control.cache import Cache
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APP_PROJECT
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of
+from syncline.kube.objects import Obj, ObjectRef, dig, name_of
 from syncline.kube.yaml.loading import Budget, load_all
-from syncline.sources.remote.credentials import CERTIFICATES_MAP, KNOWN_HOSTS_MAP, credential_store
-from syncline.sources.sourcing import SourceRules
 
 if TYPE_CHECKING:
     from syncline.rehearsal.exported import Exported
 
-SECRETS = GroupKind("", "Secret")
-ACCESS_MAPS = (KNOWN_HOSTS_MAP, CERTIFICATES_MAP)
-"""ConfigMaps with trusted hosts and certificates."""
 ENDINGS = (".yaml", ".yml", ".json")
 MAX_EXPORT = 256 * 1024 * 1024
 """Limit of one file of an export in bytes."""
@@ -97,18 +89,8 @@ def look_at(link: Connection, control_namespace: str) -> Cache:
 def source_reader(link: Connection | None, cache: Cache, control_namespace: str) -> Iterator[GitSourceReader]:
     """Yield a reader of repositories with all readable credentials; local paths only if the cluster runs on this
     machine. ``link`` None: the only cluster is the one in ``cache``."""
-    with scratch() as folder:
-        reader = GitSourceReader(folder, allow_local=link is None or is_local(link))
-        secrets = cache.objects(SECRETS, control_namespace)
-        reader.learn(credential_store(secrets, _config_maps(cache, control_namespace, ACCESS_MAPS)))
-        reader.learn_rules(rules_in(cache, control_namespace))
-        reader.learn_reach(reach_of(_config_maps(cache, control_namespace, RULE_MAPS)))
+    with reader_for(cache, control_namespace, allow_local=link is None or is_local(link)) as reader:
         yield reader
-
-
-def _config_maps(cache: Cache, namespace: str, names: Iterable[str]) -> list[Obj]:
-    refs = [ObjectRef("", "ConfigMap", namespace, name) for name in names]
-    return [found for ref in refs if (found := cache.get(ref)) is not None]
 
 
 def local_reader(folder: Path, root: Path | None, cache: Cache, control_namespace: str) -> FolderReader:
@@ -118,25 +100,6 @@ def local_reader(folder: Path, root: Path | None, cache: Cache, control_namespac
         raise CommandFailed(f"--local {folder} does not lie in --local-repo-root {root}", USAGE)
     path = folder.relative_to(root).as_posix()
     return FolderReader(DiskTree(root, "" if path == "." else path), path, rules_in(cache, control_namespace))
-
-
-def rules_in(cache: Cache, control_namespace: str) -> SourceRules:
-    """Return the rules for reading sources from the readable settings and projects."""
-    maps = _config_maps(cache, control_namespace, RULE_MAPS)
-    # An unreadable project is not an empty one: the user's own credentials are at stake.
-    return source_rules(_projects(cache, control_namespace), maps, unseen=True)
-
-
-def _projects(cache: Cache, namespace: str) -> list[Obj]:
-    """Return the projects of the followed Applications and the global ones; all if none is followed."""
-    kind = APP_PROJECT.group_kind
-    if not isinstance(cache, PulledCache) or not cache.followed:
-        return cache.objects(kind, namespace)
-    settings = dig(cache.get(ObjectRef("", "ConfigMap", namespace, CONFIG_MAP)), "data", default={}) or {}
-    names = [str(dig(app, "spec", "project") or "default") for app in cache.followed]
-    names += [one.name for one in parse_system(settings).global_projects]
-    refs = [ObjectRef(*kind, namespace, name) for name in dict.fromkeys(names)]
-    return [found for ref in refs if (found := cache.get(ref)) is not None]
 
 
 def exported(against: str) -> list[Obj]:

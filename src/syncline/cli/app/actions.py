@@ -18,6 +18,7 @@ from syncline.assembly.scripts.lua import LuaWorker
 from syncline.cli.access.connection import Connection, refused
 from syncline.cli.access.destinations import Elsewhere
 from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_options, split
+from syncline.cli.fleet.asking import refuse_pulled
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 from syncline.cli.frame.output import output_option, print_documents, table
@@ -67,6 +68,7 @@ def list_actions(name: str, output: str | None, app_namespace: str, **given: Any
     where = split(name, app_namespace)
     with elsewhere(given, where) as (home, others), LuaWorker() as worker:
         app = get_app(home, where)
+        refuse_pulled(app, "listing actions")
         link, scripts = others.link_to(app), _scripts(home, control_namespace(home, where[0]))
         rows = [
             (obj, offer)
@@ -102,6 +104,7 @@ def run(name: str, action: str, every: bool, params: tuple[str, ...], app_namesp
     where = split(name, app_namespace)
     with elsewhere(given, where) as (home, others), LuaWorker() as worker:
         app = get_app(home, where)
+        refuse_pulled(app, f"running action {action}")
         link, scripts = others.link_to(app), _scripts(home, control_namespace(home, where[0]))
         found = pick(list(live_objects(link, app, given)), every)
         now = link.now()

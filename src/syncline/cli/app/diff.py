@@ -22,14 +22,16 @@ from syncline.cli.access.destinations import Elsewhere
 from syncline.cli.access.snapshots import include, looking, source_reader
 from syncline.cli.app.revised import folder_reader, local_options, revised, revision_options
 from syncline.cli.app.target import control_namespace, get_app, namespace_options, refresh, split
-from syncline.cli.frame.failure import CommandFailed
+from syncline.cli.fleet.asking import about, asked, cluster_of, timeout_option
+from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.views.diff import describe_difference, header, object_text
 from syncline.cli.views.plan import short_ref
+from syncline.fleet.pull.queries.model import Ask
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.gitops.comparison.compare import asks_server
 from syncline.kube import client
-from syncline.kube.objects import Obj, gvk_of, namespace_of
+from syncline.kube.objects import Obj, ObjectRef, gvk_of, namespace_of
 
 GENERAL_ERROR = 20
 """argocd's exit code of a failed comparison; 1 means differences."""
@@ -52,6 +54,7 @@ EXTERNAL_DIFF = "KUBECTL_EXTERNAL_DIFF"
 @click.option("--exit-code/--no-exit-code", default=True, show_default=True, help="End with a code if they differ.")
 @click.option("--diff-exit-code", default=1, show_default=True, help="That code.")
 @output_option("json", "yaml")
+@timeout_option
 @namespace_options
 def diff(name: str, exit_code: bool, diff_exit_code: int, output: str | None, **given: Any) -> int:
     """Show what a sync would change, object by object. Values of Secrets are masked, hooks are left out.
@@ -64,7 +67,7 @@ def diff(name: str, exit_code: bool, diff_exit_code: int, output: str | None, **
                 syncline app diff shop --local deploy/
     """
     try:
-        found = _compared(name, given)
+        found = _compared(name, given, Ask.DIFF)
     except CommandFailed as error:
         raise CommandFailed(str(error), GENERAL_ERROR) from error
     if output:
@@ -85,6 +88,7 @@ def diff(name: str, exit_code: bool, diff_exit_code: int, output: str | None, **
 @revision_options
 @local_options
 @output_option("json", "yaml")
+@timeout_option
 @namespace_options
 def manifests(name: str, source: str, output: str | None, **given: Any) -> None:
     """Print the manifests of an Application; hooks too where a revision or a folder is named. Secrets are masked.
@@ -93,7 +97,7 @@ def manifests(name: str, source: str, output: str | None, **given: Any) -> None:
     Example:  syncline app manifests shop --source live
               syncline app manifests shop --local deploy/
     """
-    found = _compared(name, given)
+    found = _compared(name, {**given, "source": source}, Ask.MANIFESTS)
     hooks = found.hooks if given["revision"] or given["revisions"] or given["local"] else ()
     objects = list(found.live) if source == "live" else [*found.manifests, *hooks]
     if output:
@@ -104,14 +108,38 @@ def manifests(name: str, source: str, output: str | None, **given: Any) -> None:
         print(object_text(obj), end="")
 
 
-def _compared(name: str, given: dict[str, Any]) -> AppDifferences:
+def _compared(name: str, given: dict[str, Any], what: Ask) -> AppDifferences:
     where = split(name, given["app_namespace"])
     with Connection(given["kubeconfig"], given["context"]) as link:
+        if cluster_of(known := get_app(link, where)):
+            return _pulled(link, known, given, what)
         if given.get("soft") or given.get("hard"):
             app = refresh(link, where, "hard" if given["hard"] else "normal")
         else:
-            app = get_app(link, where)
+            app = known
         return compared(link, app, given)
+
+
+def _pulled(link: Connection, app: Obj, given: Mapping[str, Any], what: Ask) -> AppDifferences:
+    """Return what the agent of the cluster that pulls ``app`` answers. Raises CommandFailed."""
+    unfit = ("revision", "revisions", "source_names", "source_positions", "local", "soft", "hard", "server_side_diff")
+    for key in unfit:
+        if given.get(key):
+            flag = {"soft": "refresh", "hard": "hard-refresh"}.get(key, key).replace("_", "-")
+            raise CommandFailed(f"--{flag}: cluster {cluster_of(app)} compares the revision of the Application", USAGE)
+    rows = asked(link, app, about(app, what, source=given.get("source") or "git"), given["timeout"])
+    large = tuple(_ref(row) for row in rows if row.get("tooLarge") or row.get("unread"))
+    shown = [row for row in rows if not (row.get("tooLarge") or row.get("unread"))]
+    if what is Ask.DIFF:
+        found = tuple(ObjectDifference(_ref(row), row.get("live"), row.get("wanted"), modified=True) for row in shown)
+        return AppDifferences(objects=found, unread=large)
+    for ref in large:
+        click.echo(f"warning: {short_ref(ref)} is too large for an answer", err=True)
+    return AppDifferences(manifests=tuple(shown), live=tuple(shown))
+
+
+def _ref(row: Obj) -> ObjectRef:
+    return ObjectRef(*(str(row.get(part) or "") for part in ("group", "kind", "namespace", "name")))
 
 
 def compared(link: Connection, app: Obj, given: Mapping[str, Any]) -> AppDifferences:

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 import click
 
-from syncline.assembly.inspection.resource_tree import ResourceNode, resource_tree, walk
+from syncline.assembly.inspection.resource_tree import resource_tree
+from syncline.assembly.inspection.streams import POD, Stream, chosen, streams_of
 from syncline.base.clock import time_or_none
 from syncline.cli.access.connection import Connection
 from syncline.cli.app.looked import looked_for
-from syncline.cli.app.target import namespace_options, split
+from syncline.cli.app.target import get_app, namespace_options, split
+from syncline.cli.fleet.asking import about, asked, cluster_of, timeout_option
 from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.fleet.pull.queries.model import DEFAULT_LINES, Ask, Question
 from syncline.kube.client import Request
 from syncline.kube.errors import ApiError
-from syncline.kube.objects import GVK, Obj, ObjectRef, dig
+from syncline.kube.objects import Obj, ObjectRef, dig
 
-POD = GVK("", "v1", "Pod")
 MAX_FOLLOWED = 50
 """Limit of containers followed at once; each needs a connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """One container's log."""
-
-    namespace: str
-    pod: str
-    container: str
 
 
 @click.command()
@@ -48,6 +42,7 @@ class Stream:
 @click.option("--filter", "text", default="", help="Only lines with this text; !TEXT: only lines without it.")
 @click.option("-m", "--match-case", is_flag=True, help="The filter tells capitals from small letters.")
 @click.option("--until-time", default="", metavar="TIME", help="Only what is older: 2026-01-31T12:00:00Z.")
+@timeout_option
 @namespace_options
 def logs(
     name: str,
@@ -63,11 +58,15 @@ def logs(
     text: str,
     match_case: bool,
     until_time: str,
+    timeout: int,
     app_namespace: str,
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
     """Print the logs of an Application's pods; with several containers each line begins with its pod and container.
+
+    Of an Application that a cluster pulls from this hub, the cluster's agent reads them: 1000 lines of each without
+    --tail.
 
     \b
     Example:  syncline app logs shop --kind Deployment --name web --tail 20 --follow
@@ -81,47 +80,58 @@ def logs(
         "follow": follow or None,
     }
     query = {key: "true" if value is True else str(value) for key, value in given.items() if value is not None}
-    with Connection(kubeconfig, context) as home, looked_for(home, split(name, app_namespace)) as snapshot:
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(Connection(kubeconfig, context))
+        app = get_app(home, split(name, app_namespace))
+        if cluster_of(app):
+            if follow:
+                raise CommandFailed("--follow needs a connection to the cluster; ask again with --since-seconds", USAGE)
+            select = ObjectRef(group, kind, namespace, resource)
+            wanted = about(app, Ask.LOGS, select=select, container=container, previous=previous)
+            wanted = replace(wanted, lines=DEFAULT_LINES if tail is None else tail, since_s=since_seconds or 0)
+            several, lines = _asked(home, app, replace(wanted, timestamps=until is not None), timeout)
+            _print(lines, until, text, match_case, several=several, flush=False)
+            return
+        snapshot = stack.enter_context(looked_for(home, split(name, app_namespace), app))
         link = snapshot.others.link_to(snapshot.app)
-        trees = _chosen(resource_tree(snapshot.there, snapshot.app), ObjectRef(group, kind, namespace, resource))
+        trees = chosen(resource_tree(snapshot.there, snapshot.app), ObjectRef(group, kind, namespace, resource))
         streams = streams_of(trees, container, namespace)
         if not streams:
             raise CommandFailed(f"no pods to read; `syncline app resources {name} -o tree` shows what there is")
         lines = _followed(link, streams, query) if follow else _read(link, streams, query)
-        for stream, line in lines if until is None else _before(lines, until):
-            if _wanted(line, text, match_case):
-                print(line if len(streams) == 1 else f"{stream.pod}/{stream.container} {line}", flush=follow)
+        _print(lines, until, text, match_case, several=len(streams) != 1, flush=follow)
 
 
-def _chosen(trees: Sequence[ResourceNode], wanted: ObjectRef) -> tuple[ResourceNode, ...]:
-    """Return the trees below the selected objects; all of them without a name or kind."""
-    if not (wanted.group or wanted.kind or wanted.name):
-        return tuple(trees)
-    return tuple(
-        node
-        for node in walk(tuple(trees))
-        if wanted.group in ("", node.ref.group)
-        and wanted.kind in ("", node.ref.kind)
-        and wanted.name in ("", node.ref.name)
-    )
+def _print(
+    lines: Iterator[tuple[Stream, str]],
+    until: datetime | None,
+    text: str,
+    match_case: bool,
+    *,
+    several: bool,
+    flush: bool,
+) -> None:
+    for stream, line in lines if until is None else _before(lines, until):
+        if _wanted(line, text, match_case):
+            print(f"{stream.pod}/{stream.container} {line}" if several else line, flush=flush)
 
 
-def streams_of(trees: Sequence[ResourceNode], container: str = "", namespace: str = "") -> list[Stream]:
-    """Return every container of every pod in the trees, each once, in order."""
-    found: dict[Stream, None] = {}
-    for node in walk(tuple(trees)):
-        if node.ref.group_kind != POD.group_kind or node.live is None or namespace not in ("", node.ref.namespace):
-            continue
-        for name in _containers(node.live):
-            if container in ("", name):
-                found[Stream(node.ref.namespace, node.ref.name, name)] = None
-    return list(found)
+def _asked(home: Connection, app: Obj, wanted: Question, timeout_s: float) -> tuple[bool, Iterator[tuple[Stream, str]]]:
+    """Return whether the agent read several containers, and their lines. One that has no log is said on stderr."""
+    rows = asked(home, app, wanted, timeout_s)
 
+    def lines() -> Iterator[tuple[Stream, str]]:
+        for row in rows:
+            stream = Stream(*(str(row.get(part) or "") for part in ("namespace", "pod", "container")))
+            if row.get("error"):
+                click.echo(f"warning: {stream.pod}/{stream.container}: {row['error']}", err=True)
+            if row.get("cut") or row.get("tooLarge"):
+                hint = "the log is longer; choose with --tail, --since-seconds or --container"
+                click.echo(f"warning: {stream.pod}/{stream.container}: {hint}", err=True)
+            for line in str(row.get("text") or "").splitlines():
+                yield stream, line
 
-def _containers(pod: Obj) -> list[str]:
-    return [
-        str(one.get("name")) for part in ("initContainers", "containers") for one in dig(pod, "spec", part, default=[])
-    ]
+    return len(rows) != 1, lines()
 
 
 def _wanted(line: str, text: str, match_case: bool) -> bool:
@@ -147,15 +157,10 @@ def _before(lines: Iterator[tuple[Stream, str]], until: datetime) -> Iterator[tu
             yield stream, rest
 
 
-def _request(link: Connection, stream: Stream, query: dict[str, str]) -> Request:
-    path = link.resource(POD).path(stream.namespace, stream.pod, "log")
-    return Request("GET", path, query | {"container": stream.container})
-
-
 def _read(link: Connection, streams: list[Stream], query: dict[str, str]) -> Iterator[tuple[Stream, str]]:
     """Yield the logs one after the other. A container that has not started yet is reported on stderr."""
     for stream in streams:
-        answer = link.send(_request(link, stream, query))
+        answer = link.send(stream.request(link.resource(POD), query))
         if not answer.ok:
             click.echo(f"warning: {stream.pod}/{stream.container}: {dig(answer.obj, 'message', default='')}", err=True)
             continue
@@ -181,7 +186,7 @@ def _followed(link: Connection, streams: list[Stream], query: dict[str, str]) ->
             lines.put((stream, None))
 
     for stream in streams:
-        threading.Thread(target=follow, args=(stream, _request(link, stream, query)), daemon=True).start()
+        threading.Thread(target=follow, args=(stream, stream.request(link.resource(POD), query)), daemon=True).start()
     open_ones = len(streams)
     while open_ones:
         stream, line = lines.get()

@@ -16,11 +16,13 @@ from syncline.cli.access.connection import Connection
 from syncline.cli.app.actions import elsewhere, filters, live_objects, pick, project_of
 from syncline.cli.app.spec.edit import parsed_patch
 from syncline.cli.app.target import MANAGER, control_namespace, get_app, namespace_options, split
+from syncline.cli.fleet.asking import about, asked, cluster_of, refuse_pulled, timeout_option
 from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
+from syncline.fleet.pull.queries.model import Ask
 from syncline.kube import client
 from syncline.kube.client import PatchType
-from syncline.kube.objects import Obj, dig, gvk_of, meta, name_of, namespace_of
+from syncline.kube.objects import Obj, ObjectRef, dig, gvk_of, meta, name_of, namespace_of
 
 kind_option = click.option("--kind", required=True, help="Kind of the object.")
 all_option = click.option("--all", "every", is_flag=True, help="Every object that fits, not just one.")
@@ -34,6 +36,7 @@ all_option = click.option("--all", "every", is_flag=True, help="Every object tha
 @click.option("--show-managed-fields", is_flag=True, help="Who owns which field, too.")
 @click.option("--filter-fields", "fields", default="", metavar="A.B,C", help="Only these fields, with commas.")
 @output_option("json", "yaml")
+@timeout_option
 @namespace_options
 def get_resource(
     name: str, app_namespace: str, output: str | None, show_managed_fields: bool, fields: str, **given: Any
@@ -46,7 +49,13 @@ def get_resource(
     where = split(name, app_namespace)
     with elsewhere(given, where) as (home, others):
         app = get_app(home, where)
-        found = pick(list(live_objects(others.link_to(app), app, given)), True)
+        if cluster_of(app):
+            select = ObjectRef(*(str(given[key] or "") for key in ("group", "kind", "namespace", "resource_name")))
+            found = pick(
+                asked(home, app, about(app, Ask.MANIFESTS, source="live", select=select), given["timeout"]), True
+            )
+        else:
+            found = pick(list(live_objects(others.link_to(app), app, given)), True)
     paths = [tuple(path.strip().split(".")) for path in fields.split(",") if path.strip()]
     shown = [filtered(_shown(obj, show_managed_fields), paths) for obj in found]
     print_documents(shown[0] if len(shown) == 1 else shown, output or "yaml")
@@ -151,6 +160,7 @@ def _each(
     where = split(name, namespace)
     with elsewhere(given, where) as (home, others):
         app = get_app(home, where)
+        refuse_pulled(app, "changing an object")
         link = others.link_to(app)
         found = pick(list(live_objects(link, app, given)), every)
         project = project_of(home, app, control_namespace(home, namespace_of(app)))

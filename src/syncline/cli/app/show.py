@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from syncline.argo.application import AppView
+from syncline.assembly.inspection.resource_tree import ResourceNode
 from syncline.cli.access.connection import Connection, connection_options, refused
 from syncline.cli.app.spec.flags import position_of
 from syncline.cli.app.target import (
@@ -19,6 +20,7 @@ from syncline.cli.app.target import (
     refresh,
     split,
 )
+from syncline.cli.fleet.asking import about, asked, cluster_of, standing_of
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.views.application import (
@@ -29,10 +31,14 @@ from syncline.cli.views.application import (
     set_text,
     windows_lines,
 )
+from syncline.fleet.pull.queries.model import Ask
 from syncline.kube import client
 from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj, dig, meta, name_of
+
+ANSWER_S = 10.0
+"""Seconds that the answer of a cluster is waited for: what it reported last is at hand."""
 
 
 @click.command("list")
@@ -97,7 +103,12 @@ def _fits(app: Obj, wanted: dict[str, str]) -> bool:
 @click.argument("name")
 @click.option("--refresh", "soft", is_flag=True, help="Read the repository first.")
 @click.option("--hard-refresh", "hard", is_flag=True, help="Read the repository and render again first.")
-@click.option("--timeout", type=int, default=0, help="Seconds for a refresh [default: 60].")
+@click.option(
+    "--timeout",
+    type=int,
+    default=0,
+    help="Seconds for a refresh [default: 60], or for the answer of a cluster that pulls it [default: 10].",
+)
 @click.option("--show-params", is_flag=True, help="Also the Helm parameters of its source.")
 @click.option("--source-position", type=int, default=0, help="Of which of several sources, from 1.")
 @click.option("--source-name", default="", help="The same by its name.")
@@ -122,10 +133,18 @@ def get(
     """
     where = split(name, app_namespace)
     with Connection(kubeconfig, context) as link:
-        if soft or hard:
+        known = get_app(link, where)
+        if (soft or hard) and cluster_of(known):
+            click.echo(
+                f"warning: cluster {cluster_of(known)} reads the repository; nothing is refreshed here", err=True
+            )
+        if (soft or hard) and not cluster_of(known):
             found = refresh(link, where, "hard" if hard else "normal", given["timeout"] or REFRESH_S)
         else:
-            found = get_app(link, where)
+            found = known
+        nodes = _pulled_tree(link, found, given["timeout"] or ANSWER_S) if cluster_of(found) else None
+        if nodes:
+            found = _with_live(found, nodes)
         if output in ("json", "yaml"):
             print_documents(found, output)
             return
@@ -142,11 +161,40 @@ def get(
         from syncline.cli.app.looked import looked_for
         from syncline.cli.views.tree import app_tree
 
-        with looked_for(link, where, found) as snapshot:
-            nodes = resource_tree(snapshot.there, found)
+        if nodes is None:
+            with looked_for(link, where, found) as snapshot:
+                nodes = resource_tree(snapshot.there, found)
         print(describe_app(found, windows, resources=False, made_by=made_by))
         print()
         print(app_tree(nodes, link.now(), detailed=output == "tree=detailed"))
+
+
+def _pulled_tree(link: Connection, app: Obj, timeout_s: float) -> tuple[ResourceNode, ...]:
+    """Return the live objects of an Application that a cluster pulls; without an answer none, and stderr says why: what
+    the cluster reported last is shown then."""
+    from syncline.assembly.inspection.resource_tree import tree_of
+
+    try:
+        standing = standing_of(link, cluster_of(app))
+        if standing.silent or standing.doubt:
+            raise CommandFailed(standing.silent or standing.doubt)
+        return tree_of(asked(link, app, about(app, Ask.RESOURCES), timeout_s))
+    except CommandFailed as error:
+        click.echo(f"warning: resources are shown as reported last: {error}", err=True)
+        return ()
+
+
+def _with_live(app: Obj, nodes: tuple[ResourceNode, ...]) -> Obj:
+    """Return the Application with its live resources in place of those that were reported last."""
+    parts = ("group", "kind", "namespace", "name")
+    before = {tuple(str(row.get(part) or "") for part in parts): row for row in dig(app, "status", "resources") or ()}
+    rows = []
+    for node in nodes:
+        known = before.get(tuple(node.ref)) or {key: value for key, value in node.ref._asdict().items() if value}
+        health = {"health": {"status": str(node.health.status)}} if node.health else {}
+        status = {"status": node.row["status"]} if node.row.get("status") else {}
+        rows.append({**known, **status, **health})
+    return {**app, "status": {**(app.get("status") or {}), "resources": rows}}
 
 
 def _made_by(link: Connection, app: Obj, control: str) -> str:

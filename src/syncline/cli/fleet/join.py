@@ -125,7 +125,7 @@ def agent_of(line: str, name: str, kubeconfig: str) -> Agent:
     if problem:
         raise CommandFailed(f"--name {name}: {problem}", USAGE)
     place, joining = registered(state_directory(), _invitation(line, None), name, kubeconfig, "")
-    return Agent(place, joining, spoke_of(joining), SystemClock(), sayer(joining, ()))
+    return Agent(place, joining, spoke_of(joining), SystemClock(), sayer(joining, ()), local_sources=True)
 
 
 def registered(

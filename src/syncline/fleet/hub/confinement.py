@@ -22,6 +22,7 @@ from syncline.fleet.hub.admitting import (
 )
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME
 from syncline.fleet.hub.registration.requests import CLUSTERS_GROUP, SIGNER
+from syncline.kube.kinds.applicationqueries import QUERIES, QUERY
 from syncline.kube.kinds.managedaddons import GROUP as ADDONS
 from syncline.kube.kinds.managedclusters import GROUP as CLUSTERS
 from syncline.kube.kinds.manifestworks import GROUP as WORKS
@@ -166,6 +167,7 @@ def policies() -> tuple[Obj, ...]:
         _rule(CLUSTERS, _WRITES, "addonplacementscores", "addonplacementscores/status"),
         _rule(CLUSTERS, _WRITES, "managedclusters", "managedclusters/status"),
         _rule("coordination.k8s.io", _WRITES, "leases"),
+        _rule(QUERY.group, _WRITES, "applicationreports", QUERIES, f"{QUERIES}/status"),
     ]
     who = "'agent ' + request.userInfo.username + ' of cluster ' + variables.cluster"
     what = "request.resource.resource"
@@ -211,5 +213,26 @@ def policies() -> tuple[Obj, ...]:
                     f"'an agent that joins may not request certificates of signer ' + {signer}",
                 ),
             ),
+        ),
+        *_questions(),
+    )
+
+
+def _questions() -> tuple[Obj, Obj]:
+    """Return the policy of questions about pulled Applications: who asks is who is logged in, and may read the
+    Application on the hub; for logs, as in Argo CD, that is a right of its own."""
+    app, who = "object.spec.application", "request.userInfo.username"
+    check = f"authorizer.group('argoproj.io').resource('applications'){{}}.namespace({app}.namespace).name({app}.name)"
+    allowed = check + ".check('get').allowed()"
+    logs = allowed.format(".subresource('logs')")
+    cannot = f"'user ' + {who} + ' may not get {{}} ' + {app}.name + ' in namespace ' + {app}.namespace"
+    return _policy(
+        "questions-about-applications.syncline.dev",
+        "true",
+        [_rule(QUERY.group, ("CREATE",), QUERIES)],
+        (
+            (f"object.spec.askedBy == {who}", f"'spec.askedBy must be the name of your user: ' + {who}"),
+            (allowed.format(""), cannot.format("applications")),
+            (f"object.spec.ask != 'logs' || {logs}", cannot.format("applications/logs")),
         ),
     )

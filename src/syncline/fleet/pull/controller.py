@@ -17,6 +17,7 @@ from syncline.fleet.pull.controllers.clusters import (
     secret_controller,
 )
 from syncline.fleet.pull.controllers.parts import PullSettings
+from syncline.fleet.pull.controllers.queries import query_controller
 from syncline.fleet.pull.controllers.reports import report_controller
 from syncline.fleet.pull.controllers.status import status_controller
 from syncline.fleet.pull.order.controller import order_controller
@@ -31,6 +32,7 @@ def pull_controllers(settings: PullSettings) -> tuple[Controller[Any], ...]:
         order_controller(reading),
         status_controller(settings),
         report_controller(),
+        query_controller(),
         rights_controller(),
         secret_controller(settings),
         import_controller(),

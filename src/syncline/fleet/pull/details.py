@@ -15,6 +15,7 @@ from syncline.fleet.pull.notices import OF_HUB
 from syncline.fleet.pull.report import Collected
 from syncline.fleet.pull.reporting.causes import causes_from, deepest
 from syncline.fleet.pull.status import WHERE_TO_LOOK
+from syncline.kube.kinds.applicationqueries import QUERIES
 from syncline.kube.objects import Obj, copied, namespace_of
 
 MAX_TEXT: Final = 512
@@ -138,11 +139,15 @@ def _cut(text: str) -> str:
 _RBAC: Final = "rbac.authorization.k8s.io"
 RIGHTS: Final = "syncline:reports"
 """Name of the Role and the RoleBinding in the namespace of each cluster."""
-RULE: Final[Obj] = {
-    "apiGroups": ["syncline.dev"],
-    "resources": ["applicationreports"],
-    "verbs": ["create", "delete", "get", "list", "patch", "watch"],
-}
+_GRANTED: Final = (
+    ("applicationreports", "create", "delete", "get", "list", "patch", "watch"),
+    (QUERIES, "get", "list", "watch"),
+    (f"{QUERIES}/status", "patch"),
+)
+"""Resources of ``syncline.dev`` in the namespace of a cluster, each with what its agent may do with it."""
+RULES: Final[list[Obj]] = [
+    {"apiGroups": ["syncline.dev"], "resources": [resource], "verbs": list(verbs)} for resource, *verbs in _GRANTED
+]
 
 
 def report_rights(cluster: str) -> tuple[Obj, Obj]:
@@ -151,7 +156,7 @@ def report_rights(cluster: str) -> tuple[Obj, Obj]:
     version = f"{_RBAC}/v1"
     group = {"kind": "Group", "apiGroup": _RBAC, "name": f"system:open-cluster-management:{cluster}"}
     return (
-        {"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": [RULE]},
+        {"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": RULES},
         {
             "apiVersion": version,
             "kind": "RoleBinding",

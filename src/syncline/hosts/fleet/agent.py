@@ -112,6 +112,8 @@ class Agent:
     registration: RegistrationSettings = field(default_factory=RegistrationSettings)
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Those of the cluster when it is proposed."""
+    local_sources: bool = False
+    """As of :class:`AgentSettings`."""
     within_s: float | None = None
     """Seconds after which a join gives up; None: never."""
     changed: Callable[[], Awaitable[None]] | None = None
@@ -282,6 +284,7 @@ class Agent:
             self.registration,
             evaluator=expressions,
             hub_authority=credentials.access.ca_pem,
+            local_sources=self.local_sources,
         )
         async with contextlib.AsyncExitStack() as closing:
             closing.callback(expressions.close)

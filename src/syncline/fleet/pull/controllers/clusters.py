@@ -11,7 +11,7 @@ from typing import Final
 from syncline.argo.clusters import is_cluster_secret, is_placeholder
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, comes_or_goes, differ
-from syncline.control.plan import Create, Delete, Done, Plan, Replace, Retry, awaiting_lists
+from syncline.control.plan import Create, Delete, Done, Patch, Plan, Replace, Retry, awaiting_lists
 from syncline.fleet.hub.sets import CLUSTER_SET_LABEL
 from syncline.fleet.pull.clusters import plan_cluster
 from syncline.fleet.pull.controllers.parts import PullSettings
@@ -35,6 +35,7 @@ from syncline.kube.objects import (
     ObjectRef,
     annotations_of,
     dig,
+    gvk_of,
     is_terminating,
     labels_of,
     meta,
@@ -70,6 +71,8 @@ EVERY_GITOPS: Final = ObjectRef(*GITOPS_CLUSTERS, "", "all")
 @dataclass(frozen=True, slots=True)
 class _RightsOf:
     missing: tuple[Obj, ...]
+    older: tuple[Obj, ...]
+    """What is there with other rules: of an earlier version."""
     unlisted: str
 
 
@@ -83,14 +86,18 @@ def rights_controller() -> Controller[_RightsOf]:
             return None
         if cache.get(ObjectRef("", "Namespace", "", ref.name)) is None:
             return None
-        missing = tuple(one for one in report_rights(ref.name) if cache.get(ref_of(one)) is None)
-        return _RightsOf(missing, unlisted(cache, (ROLES, ROLE_BINDINGS)))
+        live = [(one, cache.get(ref_of(one))) for one in report_rights(ref.name)]
+        missing = tuple(one for one, found in live if found is None)
+        older = tuple(one for one, found in live if found is not None and found.get("rules") != one.get("rules"))
+        return _RightsOf(missing, older, unlisted(cache, (ROLES, ROLE_BINDINGS)))
 
     def plan(seen: _RightsOf, _now: datetime) -> Plan:
         if seen.unlisted:
             return Plan(*awaiting_lists((seen.unlisted,)))
-        why = "agents report on Applications"
-        return Plan(tuple((Create(one, why),) for one in seen.missing), why=why)
+        why = "agents report on Applications, and answer questions about them"
+        made = tuple((Create(one, why),) for one in seen.missing)
+        changed = tuple((_with_rules(one, why),) for one in seen.older)
+        return Plan((*made, *changed), why=why)
 
     def of_namespace(namespace: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
         return (ObjectRef(*CLUSTERS, "", name_of(namespace)),)
@@ -104,12 +111,16 @@ def rights_controller() -> Controller[_RightsOf]:
         predicate=differ(lambda one: dig(one, "spec", "hubAcceptsClient"), is_terminating),
         watches=(
             Watch(NAMESPACES, of_namespace, comes_or_goes),
-            Watch(ROLES, of_rights, comes_or_goes),
+            Watch(ROLES, of_rights, differ(lambda one: one.get("rules"))),
             Watch(ROLE_BINDINGS, of_rights, comes_or_goes),
         ),
         observe=observe,
         plan=plan,
     )
+
+
+def _with_rules(role: Obj, why: str) -> Patch:
+    return Patch(gvk_of(role), namespace_of(role), name_of(role), {"rules": role["rules"]}, why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Questions about Applications that clusters pull: as data, and what the hub decides about them."""

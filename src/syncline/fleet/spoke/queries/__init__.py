@@ -1,0 +1,1 @@
+"""How an agent answers questions about the Applications that its cluster pulls."""
