@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fleet.test_pull_controllers import APPS, REPORTS, SETS
+from tests.fleet.test_pull_controllers import APPS, REPORTS, SETS, application
 from tests.fleet.test_pull_whole import fleet_of, pulled_set
-from tests.fleet.world import Fleet
+from tests.fleet.world import Fleet, managed_cluster
 from tests.gitops.behaviours.sim import Source
 
 from syncline.apply.causes.pods import explain_pod
@@ -22,12 +22,24 @@ from syncline.base.clock import EPOCH
 from syncline.cli.views.cause import describe_cause
 from syncline.control.cache import Cache
 from syncline.explain.fleet.carried import explain_carried
+from syncline.explain.fleet.setreport import application_report
 from syncline.explain.view import View as WholeView
+from syncline.fleet.pull import names
 from syncline.fleet.pull.reporting.causes import MAX_DEPTH, MAX_TEXT, causes_from, rows_of
-from syncline.fleet.spoke.applications.looking import LONG_S, LOOK_S, MAX_TARGETS, LookedInto, is_due, targets_of
+from syncline.fleet.spoke.applications.looking import (
+    LONG_S,
+    LOOK_S,
+    MAX_TARGETS,
+    MOST_S,
+    LookedInto,
+    is_due,
+    targets_of,
+)
+from syncline.fleet.spoke.applications.report import reports_of
+from syncline.kube.kinds.manifestworks import WORK_FINALIZER
 from syncline.kube.kinds.syncline import MAX_CAUSES
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import Obj, ObjectRef
+from syncline.kube.objects import Obj, ObjectRef, ref_of
 
 QUOTA = "/api/v1/namespaces/default/resourcequotas"
 DETAILS = "/apis/syncline.dev/v1alpha1/namespaces/c1/applicationreports"
@@ -91,7 +103,7 @@ def test_a_report_is_not_written_again_while_nothing_new_is_found(fleet: Fleet) 
 def test_causes_go_when_all_is_well(fleet: Fleet) -> None:
     member = fleet.members["c1"]
     member.send("DELETE", f"{QUOTA}/none")
-    fleet.time.advance(120)
+    fleet.time.advance(2 * MOST_S)
     (report,) = fleet.hub.get(DETAILS)["items"]
     texts = json.dumps(report["report"].get("failed") or [])
     assert "exceeded quota" not in texts
@@ -123,7 +135,44 @@ def test_looks_are_bounded_in_number_and_in_time() -> None:
     assert not is_due(looked, found, EPOCH + timedelta(seconds=LOOK_S - 1))
     assert is_due(looked, found, EPOCH + timedelta(seconds=LOOK_S))
     assert is_due(looked, found[:1], EPOCH)
+    again = LookedInto(EPOCH, found).after(looked)
+    assert again.again_s == 2 * LOOK_S, "nothing else was found: the next look has time"
+    for _ in range(9):
+        again = LookedInto(EPOCH, found).after(again)
+    assert again.again_s == MOST_S
+    assert LookedInto(EPOCH, found[:1]).after(again).again_s == LOOK_S
     assert not is_due(looked, (), EPOCH + timedelta(days=1))
+
+
+# -- what an Application waits for -------------------------------------------------------------------------------------
+
+
+def test_what_a_cluster_waits_for_is_in_the_sentence_on_the_hub() -> None:
+    pool = {"group": "machineconfiguration.openshift.io", "kind": "MachineConfigPool", "name": "worker"}
+    said = "1 of 3 nodes are updated: node worker-3 reboots"
+    status = {
+        "health": {"status": "Progressing"},
+        "sync": {"status": "Synced"},
+        "operationState": {"phase": "Running", "message": "waiting for completion of hook batch/Job/migrate"},
+        "resources": [{**pool, "health": {"status": "Progressing", "message": said}}],
+    }
+    app = application("web", metadata={"name": "web", "namespace": "argocd", "uid": "12345678"})
+    app["metadata"] |= {"labels": {names.PULL: "true"}, "annotations": {names.CLUSTER: "c1"}}
+    metadata = {"name": "web-12345", "namespace": "c1", "uid": "w", "finalizers": [WORK_FINALIZER]}
+    work = {"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork", "metadata": metadata}
+    work["status"] = {"conditions": [{"type": "Applied", "status": "True"}]}
+    kinds = ("HubAcceptedManagedCluster", "ManagedClusterJoined", "ManagedClusterConditionAvailable")
+    cluster = managed_cluster("c1") | {"status": {"conditions": [{"type": one, "status": "True"} for one in kinds]}}
+    cache = Cache(Mapper())
+    for one in (cluster, work, *reports_of({"metadata": app["metadata"], "status": status}, work)):
+        cache.put(ref_of(one).group_kind, one)
+    found = explain_carried(WholeView(cache, EPOCH), app)
+    text = describe_cause(found.cause, EPOCH)
+    assert not found.blocked
+    assert "waiting for completion of hook batch/Job/migrate" in text
+    assert f"MachineConfigPool worker Progressing: {said}" in text
+    (row,) = application_report(WholeView(cache, EPOCH), app, "argocd").rows
+    assert "node worker-3 reboots" in row.waits[0].line
 
 
 # -- nothing that a program wrote --------------------------------------------------------------------------------------

@@ -235,6 +235,16 @@ def test_a_large_report_has_parts_and_goes_with_all_of_them() -> None:
     assert gone[-1].name == "set", "a crash before leaves the report, which names what is left"
 
 
+def test_parts_of_a_report_that_is_gone_go() -> None:
+    reports = Reports()
+    reports.works = [work(f"c{number:02}", "Healthy") for number in range(40)]
+    reports.carry_out(reports.plan(LIMIT).actions)
+    del reports.objects["set"]
+    reports.works, reports.there = [], False
+    reports.carry_out(reports.plan(LIMIT).actions)
+    assert not reports.objects
+
+
 def test_a_report_that_fits_is_as_upstreams() -> None:
     statuses = {"resources": [], "clusterConditions": [{"cluster": "a"}], "summary": {"clusters": "1"}}
     assert divided(statuses) == [statuses]

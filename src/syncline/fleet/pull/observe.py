@@ -195,12 +195,13 @@ def observe_report(cache: Snapshot, ref: ObjectRef) -> ReportsObserved | None:
     works = cache.indexed(BY_SET, "/".join(key))
     if there:
         works = [one for one in works if application_of(cache, one) is not None]
-    if report is None and not works:
+    parts = set_parts(cache, *key)
+    if report is None and not works and not parts:
         return None
     found = (report_of(cache, namespace_of(one), name_of(one)) for one in works)
     collected = {key: collected_from(one for one in found if one is not None)}
     sets = frozenset({key} if there else ())
-    return ReportsObserved(sets, works, [report] if report else [], collected, set_parts(cache, *key))
+    return ReportsObserved(sets, works, [report] if report else [], collected, parts)
 
 
 def set_parts(cache: Snapshot, namespace: str, name: str) -> list[Obj]:

@@ -60,6 +60,7 @@ tr.silent td { color: var(--dim); font-style: italic; }
 .filter input, .filter select { font: inherit; padding: .3rem .5rem; margin-right: .5rem; color: inherit;
   background: var(--back); border: 1px solid var(--line); border-radius: .3rem; }
 @media print { body { max-width: none; padding: 0; font-size: 11px; } .filter { display: none; }
+  details::details-content { content-visibility: visible; block-size: auto; }
   pre { max-height: none; overflow: visible; } tr { break-inside: avoid; } thead { display: table-header-group; } }
 @media (max-width: 50rem) { thead { display: none; } td { display: block; border: 0; padding: .1rem .6rem; }
   td.cause { min-width: 0; width: auto; } td.short { display: inline-block; }

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, comes_or_goes, differ
-from syncline.control.plan import Create, Plan, Replace
+from syncline.control.plan import Create, Delete, Plan, Replace
 from syncline.fleet.pull import names
 from syncline.fleet.pull.controllers.status import feedback
 from syncline.fleet.pull.observe import (
@@ -77,6 +77,9 @@ def report_controller() -> Controller[ReportsObserved]:
 def plan_in_parts(seen: ReportsObserved, limit: int = LIMIT) -> Plan:
     """Plan the report of one set. ``limit``: bytes of one part."""
     live = next(iter(seen.reports), None)
+    if live is None and seen.parts and not seen.works:
+        gone = tuple(Delete.of(one, "the report that it belongs to is gone") for one in seen.parts)
+        return Plan((gone,), why="parts are left of a report that is gone")
     known = [whole(live, seen.parts)] if live is not None else []
     return plan_parts(_in_one_write(plan_reports(replace(seen, reports=known))), live, seen.parts, limit=limit)
 

@@ -76,6 +76,7 @@ def report_controller(link: Link) -> Controller[Reporting]:
             return None
         assert isinstance(look.action, LookInto)
         found = look.value if look.ok else LookedInto(now, look.action.targets)
+        found = found.after(seen.looked)
         memory[ref_of(seen.work)] = found
         after = replace(seen, looked=found)
         return after, plan_written(after, now)
@@ -133,7 +134,8 @@ def plan_written(seen: Reporting, now: datetime) -> Plan:
     targets, left = targets_of(seen.app, now)
     outcome: Done | Requeue = Done()
     if targets or left:
-        outcome = Requeue(LOOK_S if targets else left, "looks again at what is not well", background=True)
+        again_s = seen.looked.again_s if seen.looked is not None else LOOK_S
+        outcome = Requeue(again_s if targets else left, "looks again at what is not well", background=True)
     return replace(_written(seen, targets), outcome=outcome)
 
 

@@ -7,7 +7,7 @@ container wrote is in the result, since nothing here could mask values of Secret
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -28,7 +28,9 @@ MAX_NAMESPACES: Final = 3
 PAGE: Final = 500
 """Pods, ReplicaSets or Events of one namespace that are read."""
 LOOK_S: Final = 30.0
-"""Seconds between two looks while something is wrong."""
+"""Seconds until the next look while something is wrong; doubled while nothing else is found."""
+MOST_S: Final = 120.0
+"""Most seconds between two looks."""
 LONG_S: Final = 20.0
 """Seconds that a resource may be Progressing before it is looked at."""
 _WORKLOADS: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Pod"})
@@ -62,6 +64,14 @@ class LookedInto:
     at: datetime
     targets: tuple[ObjectRef, ...]
     seen: Mapping[ObjectRef, Seen] = field(default_factory=dict)
+    again_s: float = LOOK_S
+    """Seconds until the next look."""
+
+    def after(self, before: LookedInto | None) -> LookedInto:
+        """Return the same with the time until the next look, from the look before."""
+        if before is None or (before.targets, before.seen) != (self.targets, self.seen):
+            return self
+        return replace(self, again_s=min(before.again_s * 2, MOST_S))
 
 
 def targets_of(app: Obj, now: datetime) -> tuple[tuple[ObjectRef, ...], float]:
@@ -83,7 +93,7 @@ def is_due(looked: LookedInto | None, targets: tuple[ObjectRef, ...], now: datet
     """Return whether to look now."""
     if not targets:
         return False
-    return looked is None or looked.targets != targets or now - looked.at >= timedelta(seconds=LOOK_S)
+    return looked is None or looked.targets != targets or now - looked.at >= timedelta(seconds=looked.again_s)
 
 
 def _ref(row: Obj) -> ObjectRef:
