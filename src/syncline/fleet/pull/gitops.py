@@ -28,6 +28,12 @@ ALLOWED = f"{APPS}/gitops-argo-namespace"
 _SECRET = GVK("", "v1", "Secret")
 _ROLE = "-applicationset-controller-placement"
 _MAX_MESSAGE = 4096
+NO_POLICIES = "Failed to create policy template: policies are not supported; leave spec.createPolicyTemplate out"
+NOT_SUPPORTED = (
+    "GitOpsCluster v1alpha1 is kept and not acted on: without spec.argoServer it is one of argocd-pull-integration, "
+    "whose agent add-on (spec.argoCDAgentAddon) is not supported; use apps.open-cluster-management.io/v1beta1 with "
+    "argoServer and placementRef"
+)
 _STARTED = ("Ready", "PlacementResolved", "ArgoServerVerified", "ApplicationSetResourcesReady", "PolicyTemplateReady")
 _NEEDED = ("PlacementResolved", "ArgoServerVerified", "ClustersRegistered")
 _NOT_REQUIRED = {
@@ -101,11 +107,24 @@ def plan_gitops(objs: Iterable[Obj], get: Get, listed: List, now: datetime) -> G
     return GitOpsPlan((*actions, *_orphans(get, listed, claimed)), tuple(status), error, recheck)
 
 
+def left_alone(obj: Obj, now: datetime) -> tuple[SetStatus, ...]:
+    """Say in a condition what is not supported (decision 44); what else the status has stays."""
+    old: Obj = obj.get("status") or {}
+    conditions = with_condition(
+        old.get("conditions") or (), condition("Ready", "False", "VersionNotSupported", NOT_SUPPORTED), now
+    )
+    new = {**old, "conditions": conditions}
+    return set_status(obj, new, "its version is not supported") if new != old else ()
+
+
 def _plan_one(one: _Pass) -> _Failure | None:
     for kind in (*_STARTED, "ClustersRegistered"):
         if find_condition(one.conditions, kind) is None:
             one.say(kind, "Reconciliation in progress", "Unknown", "Reconciling")
-    one.say("PolicyTemplateReady", "Policy template created successfully")
+    if _asks_for_policy(one.obj):
+        one.say("PolicyTemplateReady", NO_POLICIES, "False", "PolicyTemplateCreationFailed")
+    else:
+        one.say("PolicyTemplateReady", "Policy template created successfully")
     try:
         _check_namespace(one)
         one.say("ArgoServerVerified", "ArgoCD server pod found in the specified namespace")
@@ -123,6 +142,13 @@ def _plan_one(one: _Pass) -> _Failure | None:
         one.say(kind, message, reason="NotRequired")
     _ready(one)
     return None
+
+
+def _asks_for_policy(obj: Obj) -> bool:
+    """Return whether a policy is wanted, as upstream decides; else its condition is True and there is none."""
+    spec: Obj = obj.get("spec") or {}
+    placed = (spec.get("placementRef") or {}).get("kind") == "Placement"
+    return bool(spec.get("createPolicyTemplate") and placed and spec.get("managedServiceAccountRef"))
 
 
 def _ready(one: _Pass) -> None:
@@ -267,9 +293,13 @@ def _wanted(one: _Pass, namespace: str, cluster: Obj) -> Obj | str:
     if imported is None:
         why = f'legacy secret not found for managed cluster {name}: secrets "{choices[1]}" not found'
         return f"all options exhausted for managed cluster {name}: {why}"
-    if not secrets.field_of(imported, "server"):
-        return f"all options exhausted for managed cluster {name}: secret {name_of(imported)} names no server"
-    return secrets.imported_secret(namespace, cluster, imported)
+    server, why = secrets.field_of(imported, "server"), ""
+    if not server:
+        server, why = secrets.address_of(cluster), secrets.token_problem(imported)
+        why = why or ("" if server else f"no client configs found for managed cluster: {name}")
+    if why:
+        return f"all options exhausted for managed cluster {name}: {why}"
+    return secrets.imported_secret(namespace, cluster, imported, server)
 
 
 def _replaced(one: _Pass, there: Iterable[Obj], new: Obj, cluster: str) -> list[Action]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 
 from syncline.apply.last_applied import LAST_APPLIED
 from syncline.argo.clusters import SECRET_TYPE
@@ -56,10 +57,32 @@ def blank_import(cluster: str) -> Obj:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "stringData": values}
 
 
-def imported_secret(namespace: str, cluster: Obj, imported: Obj) -> Obj:
-    """Return Argo CD's copy of the Secret that an import left."""
+def address_of(cluster: Obj) -> str:
+    """Return the first address of a cluster's API that its ManagedCluster names; empty: it names none."""
+    configs = (cluster.get("spec") or {}).get("managedClusterClientConfigs") or ()
+    url = next((str(one.get("url") or "") for one in configs), None)
+    if url is None:
+        return ""
+    return url if url.strip().startswith(("http://", "https://")) else f"https://{url}"
+
+
+def token_problem(imported: Obj) -> str:
+    """Return why an imported Secret has no token, in upstream's words; empty: it has one."""
+    text = field_of(imported, "config")
+    if not text:
+        return "empty secret data config"
+    try:
+        config = json.loads(text)
+    except ValueError:
+        return "failed to unmarshal JSON: its config is no JSON"
+    token = config.get("bearerToken") if isinstance(config, dict) else None
+    return "" if token else "bearerToken field is missing or empty"
+
+
+def imported_secret(namespace: str, cluster: Obj, imported: Obj, server: str) -> Obj:
+    """Return Argo CD's copy of the Secret that an import left. ``server``: where the Secret has none, the cluster's."""
     labels = {key: labels_of(imported).get(key, "") for key in (CLUSTER_NAME, CLUSTER_SERVER)}
-    values = {key: field_of(imported, key) for key in ("config", "name", "server")}
+    values = {**{key: field_of(imported, key) for key in ("config", "name")}, "server": server}
     return _secret(name_of(imported), namespace, cluster, labels, values)
 
 

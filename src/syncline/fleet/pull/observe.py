@@ -79,13 +79,20 @@ def unlisted(cache: Snapshot, kinds: Iterable[GroupKind]) -> str:
     return next((str(kind) for kind in kinds if not cache.has_synced(kind)), "")
 
 
+def is_acted_on(gitops_cluster: Obj) -> bool:
+    """Return whether an object is of v1beta1, which requires ``argoServer``; v1alpha1 is of another project."""
+    return isinstance(dig(gitops_cluster, "spec", "argoServer"), dict)
+
+
 def variant_of(cache: Snapshot, namespace: str, chosen: Variant | None) -> Variant:
     """Return whose rules apply to Applications of a namespace: ``chosen``, else those of Advanced Cluster Management
     where a GitOpsCluster names the namespace (decision 43)."""
     if chosen is not None:
         return chosen
     named = (
-        dig(one, "spec", "argoServer", "argoNamespace") or namespace_of(one) for one in cache.objects(GITOPS_CLUSTERS)
+        dig(one, "spec", "argoServer", "argoNamespace") or namespace_of(one)
+        for one in cache.objects(GITOPS_CLUSTERS)
+        if is_acted_on(one)
     )
     return Variant.ACM if namespace in named else Variant.BASIC
 

@@ -22,6 +22,7 @@ GITOPS_CLUSTER = GVK(GROUP, "v1beta1", "GitOpsCluster")
 REPORT = GVK(GROUP, "v1alpha1", "MulticlusterApplicationSetReport")
 
 _OFF = BOOL | {"default": False}
+KEPT: Obj = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 def report_crd() -> Obj:
@@ -49,7 +50,11 @@ def report_crd() -> Obj:
 
 
 def gitops_cluster_crd() -> Obj:
-    """GitOpsCluster: the clusters of a Placement become clusters of an Argo CD."""
+    """GitOpsCluster: the clusters of a Placement become clusters of an Argo CD.
+
+    Version v1alpha1 is the kind of the same name in ``argocd-pull-integration``. It has other fields, so both versions
+    keep what they do not know.
+    """
     subscription = dict.fromkeys(("name", "namespace", "channel", "source", "sourceNamespace"), STR)
     agent = {"enabled": _OFF, "propagateHubCA": BOOL | {"default": True}}
     addon = {
@@ -76,5 +81,11 @@ def gitops_cluster_crd() -> Obj:
     )
     status = obj({"lastUpdateTime": TIME, "message": STR, "phase": STR, "conditions": keyed(CONDITION, "type")})
     about = "The clusters of a Placement as clusters of an Argo CD."
-    schema = kind_schema(spec, status, "metadata", "spec", about=about)
-    return definition(GITOPS_CLUSTER, "gitopsclusters", schema, namespaced=True)
+    schema = kind_schema(spec | KEPT, status | KEPT, "metadata", "spec", about=about)
+    made = definition(GITOPS_CLUSTER, "gitopsclusters", schema, namespaced=True)
+    free = {"type": "object", **KEPT}
+    other = kind_schema(free, free, "metadata", about=f"{about} Kept, and not acted on.")
+    (version,) = made["spec"]["versions"]
+    kept = {**version, "name": "v1alpha1", "storage": False, "schema": {"openAPIV3Schema": other}}
+    made["spec"]["versions"].append(kept)
+    return made

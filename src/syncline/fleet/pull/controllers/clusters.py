@@ -12,11 +12,12 @@ from syncline.argo.clusters import is_cluster_secret, is_placeholder
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, comes_or_goes, differ
 from syncline.control.plan import Create, Delete, Done, Patch, Plan, Replace, Retry, awaiting_lists
+from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.sets import CLUSTER_SET_LABEL
 from syncline.fleet.pull.clusters import plan_cluster
 from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.details import RIGHTS, report_rights
-from syncline.fleet.pull.gitops import plan_gitops
+from syncline.fleet.pull.gitops import left_alone, plan_gitops
 from syncline.fleet.pull.gitops_secrets import OURS, blank_import, field_of, imported_names
 from syncline.fleet.pull.names import Variant
 from syncline.fleet.pull.observe import (
@@ -25,6 +26,7 @@ from syncline.fleet.pull.observe import (
     CONFIG_MAPS,
     DECISIONS,
     GITOPS_CLUSTERS,
+    is_acted_on,
     unlisted,
     variant_of,
 )
@@ -194,7 +196,8 @@ def import_controller() -> Controller[_ImportOf]:
         if cluster is None or is_terminating(cluster) or not dig(cluster, "spec", "hubAcceptsClient"):
             return None
         there = cache.get(ObjectRef("", "Namespace", "", ref.name)) is not None
-        asked = (dig(one, "spec", "createBlankClusterSecrets") for one in cache.objects(GITOPS_CLUSTERS))
+        acting = filter(is_acted_on, cache.objects(GITOPS_CLUSTERS))
+        asked = (dig(one, "spec", "createBlankClusterSecrets") for one in acting)
         found = (cache.get(ObjectRef(*SECRETS, ref.name, each)) for each in imported_names(ref.name))
         live = next((one for one in found if one is not None), None)
         wanted = there and not all(asked)
@@ -257,11 +260,12 @@ def gitops_controller() -> Controller[_Gitops]:
             return Plan(*awaiting_lists((seen.unlisted,)))
         cache = seen.cache
         objs = cache.objects(GITOPS_CLUSTERS)
-        made = plan_gitops(objs, partial(_get, cache), partial(_listed, cache), now)
+        made = plan_gitops(filter(is_acted_on, objs), partial(_get, cache), partial(_listed, cache), now)
+        kept = [step for one in objs if not is_acted_on(one) for step in left_alone(one, now)]
         actions = tuple(one for one in made.actions if not (isinstance(one, Replace) and _is_live(cache, one.obj)))
         outcome = Retry(made.error) if made.error else Done()
         why = made.error or f"{len(objs)} GitOpsClusters"
-        return Plan(tuple((one,) for one in actions), outcome, why, made.status)
+        return Plan(tuple((one,) for one in actions), outcome, why, (*made.status, *kept))
 
     def every(_obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
         return (EVERY_GITOPS,)
@@ -274,7 +278,7 @@ def gitops_controller() -> Controller[_Gitops]:
         kind=GITOPS_CLUSTERS,
         predicate=lambda _old, _new: False,
         watches=(
-            Watch(GITOPS_CLUSTERS, every, differ(lambda one: one.get("spec"), annotations_of)),
+            Watch(GITOPS_CLUSTERS, every, differ(lambda one: one.get("spec"), annotations_of, _said)),
             Watch(PLACEMENTS, every, comes_or_goes),
             Watch(DECISIONS, every, differ(lambda one: dig(one, "status", "decisions"))),
             Watch(CLUSTERS, every, differ(lambda one: _bare(labels_of(one)))),
@@ -286,6 +290,12 @@ def gitops_controller() -> Controller[_Gitops]:
         observe=observe,
         plan=plan,
     )
+
+
+def _said(gitops_cluster: Obj) -> Obj | None:
+    """Return our condition on an object that we do not act on, whose status is its own controller's."""
+    conditions = dig(gitops_cluster, "status", "conditions", default=[])
+    return None if is_acted_on(gitops_cluster) else find_condition(conditions, "Ready")
 
 
 def _bare(labels: dict[str, str]) -> dict[str, str]:
