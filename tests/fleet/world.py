@@ -161,11 +161,12 @@ class Fleet:
         self._hub_actor = driver.actor
         self.time.add(driver.actor)
 
-    def start_role(self, role: Role, site: Site | None = None) -> LoopActor:
+    def start_role(self, role: Role, site: Site | None = None, wrap: Wrap | None = None) -> LoopActor:
         """Run a further role on a cluster; None: on the hub."""
         where = site or self.hub
         run_in_place(ensure_objects(role.objects), where.admin)
-        driver = SimulatedDriver(self.clock, self.journal, where.core.transport(role.user), strict=True)
+        transport = where.core.transport(role.user)
+        driver = SimulatedDriver(self.clock, self.journal, wrap(transport) if wrap else transport, strict=True)
         start(role, driver)
         self.time.add(driver.actor)
         self.time.settle()
@@ -177,13 +178,15 @@ class Fleet:
         reader: SourceReader,
         settings: AppSettings | None = None,
         rights: Rights = Rights.CLUSTER,
+        wrap: Wrap | None = None,
     ) -> LoopActor:
         """Run the GitOps controllers of a cluster, on the cluster itself."""
         chosen = settings or AppSettings()
         if rights is Rights.MANAGED_BY:
             self.start_role(managed_namespaces_role(chosen.control_namespace), site)
         user = gitops_user(chosen.control_namespace, rights)
-        driver = SimulatedDriver(self.clock, self.journal, site.core.transport(user), strict=True)
+        transport = site.core.transport(user)
+        driver = SimulatedDriver(self.clock, self.journal, wrap(transport) if wrap else transport, strict=True)
         remotes = RemoteClusters(VirtualWay(driver, self.time, {}), chosen.control_namespace)
         role = gitops(reader, chosen, remotes, rights=rights, seed=self.entropy.fork("sets").uid()).role
         run_in_place(ensure_objects(role.objects), site.admin)

@@ -29,7 +29,7 @@ def with_details(status: Obj, report: Mapping[str, Any]) -> Obj:
     """Return a status with the conditions, the operation and the resources that a cluster reports."""
     made: Obj = copied(status)
     operation = report.get("operation") or {}
-    if operation.get("phase"):
+    if operation.get("phase") and not _is_older(operation, made.get("operationState") or {}):
         state = {**(made.get("operationState") or {}), **_given(operation, "phase", "startedAt")}
         for key in ("message", "finishedAt"):
             state.pop(key, None)
@@ -49,6 +49,11 @@ def with_details(status: Obj, report: Mapping[str, Any]) -> Obj:
     _put_list(made, "conditions", [*mine, *(conditions or where_to_look)])
     _put_list(made, "resources", [_resource(one) for one in report.get("resources") or ()])
     return made
+
+
+def _is_older(operation: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Return whether the feedback of the work names a later operation already: its report is on the way."""
+    return str(operation.get("startedAt") or "") < str(known.get("startedAt") or "")
 
 
 def _given(values: Mapping[str, Any], *keys: str) -> Obj:

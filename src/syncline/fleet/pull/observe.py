@@ -21,7 +21,17 @@ from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER, PLACEMENT_DECISION
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.kinds.syncline import REPORT as DETAIL
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, name_of, namespace_of
+from syncline.kube.objects import (
+    GroupKind,
+    Obj,
+    ObjectRef,
+    annotations_of,
+    dig,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+)
 
 APPS: Final = APPLICATION.group_kind
 WORKS: Final = MANIFEST_WORK.group_kind
@@ -202,6 +212,9 @@ def observe_report(cache: Snapshot, ref: ObjectRef) -> ReportsObserved | None:
     works = cache.indexed(BY_SET, "/".join(key))
     if there:
         works = [one for one in works if application_of(cache, one) is not None]
+    else:
+        # Works of clusters that are away stay for a while: they make no report again, and are deleted once.
+        works = [one for one in works if report is not None and not is_terminating(one)]
     parts = set_parts(cache, *key)
     if report is None and not works and not parts:
         return None
