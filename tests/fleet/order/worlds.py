@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 from tests.fleet.test_pull_controllers import SETS
 from tests.fleet.test_pull_whole import fleet_of
 from tests.fleet.world import Fleet, config_map
@@ -10,6 +13,7 @@ from tests.gitops.behaviours.sim import Source
 from syncline.fleet.pull import names
 from syncline.fleet.pull.order.annotations import CLUSTER_WAVE, HEALTHY_FOR
 from syncline.fleet.pull.order.release import is_application, manifests_of
+from syncline.gitops.application.manifests import Manifests
 from syncline.kube.objects import Obj, namespace_of
 
 WAVES = {"c1": 0, "c2": 1, "c3": 1, "c4": 2, "c5": 2}
@@ -41,14 +45,29 @@ def ordered_set(revision: str = "v1", healthy_for: str = "2m") -> Obj:
     }
 
 
+class Breakable(Source):
+    """A repository whose revision ``bad`` cannot be rendered."""
+
+    def read(self, sources: Any, revisions: tuple[str, ...], now: datetime, *context: Any) -> Manifests:
+        if "bad" in revisions:
+            return Manifests((), (), (), now, error="the chart does not render")
+        return super().read(sources, revisions, now, *context)
+
+
 def five() -> Fleet:
-    return fleet_of({name: Source(config_map("web", cluster=name)) for name in WAVES})
+    return fleet_of({name: Breakable(config_map("web", cluster=name)) for name in WAVES})
+
+
+def spec(fleet: Fleet, **parts: Any) -> None:
+    """Write what people decide about the roll-out; None takes it away."""
+    fleet.hub.send("PATCH", ROLLOUT, {"spec": parts})
 
 
 def push(fleet: Fleet, revision: str) -> None:
     """Change the revision of all Applications of the set."""
     body = {"spec": {"template": {"spec": {"source": {"targetRevision": revision}}}}}
     fleet.hub.send("PATCH", f"{SETS}/set", body)
+    fleet.time.advance(2)  # until the order has seen it
 
 
 def carried(fleet: Fleet) -> dict[str, str]:
@@ -66,8 +85,8 @@ def rollout(fleet: Fleet) -> Obj:
 
 def until(fleet: Fleet, seconds: int, *wanted: str) -> Obj:
     """Let time pass until the roll-out is in one of these phases; returns it."""
-    for _ in range(seconds):
-        fleet.time.advance(1)
+    for _ in range(seconds // 5):
+        fleet.time.advance(5)
         if not fleet.hub.absent(ROLLOUT) and (found := rollout(fleet)).get("status", {}).get("phase") in wanted:
             return found
     raise AssertionError(f"not {wanted} after {seconds} s: {rollout(fleet).get('status')}")

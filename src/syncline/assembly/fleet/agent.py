@@ -33,6 +33,7 @@ from syncline.fleet.spoke.addons.controller import AddOns
 from syncline.fleet.spoke.applications.controller import report_controller
 from syncline.fleet.spoke.applications.looking import LookInto, LookIntoHandler
 from syncline.fleet.spoke.link import SPOKE, Link
+from syncline.fleet.spoke.nodes.controller import nodes_controller
 from syncline.fleet.spoke.queries.answering import Answer, AnswerHandler
 from syncline.fleet.spoke.queries.controller import query_controller
 from syncline.fleet.spoke.registration.controller import Registration, RegistrationSettings
@@ -95,7 +96,7 @@ def agent_scopes(cluster: str) -> dict[GroupKind, Scope | None]:
 
 def agent_controllers(link: Link) -> tuple[Controller[Any], ...]:
     """Return controllers beside those of registration and of works."""
-    return (report_controller(link), query_controller(link))
+    return report_controller(link), query_controller(link), nodes_controller(link)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from typing import Final
 from syncline.assembly.fleet.hub import BOOTSTRAP_NAMESPACE, HUB_MANAGER, HUB_NAMESPACE, guards
 from syncline.fleet.hub.clustersets.defaults import SELECTORS, kept
 from syncline.fleet.hub.confinement import Reach
+from syncline.kube.kinds.fleetrollouts import fleet_rollout_crd
 from syncline.kube.kinds.managedaddons import HERE, addon_crds
 from syncline.kube.kinds.managedclusters import GROUP, cluster_claim_crd, hub_cluster_crds
 from syncline.kube.kinds.manifestworks import applied_work_crd, manifest_work_crd, replica_set_crd
@@ -36,6 +37,7 @@ def foreign_hub_objects(conversion: Obj | None = None, reach: Reach | None = Non
         manifest_work_crd(),
         replica_set_crd(),
         budget_crd(),
+        fleet_rollout_crd(),
         *addon_crds(conversion),
         *_bootstrap(),
         *(made for name in SELECTORS if (made := kept(name, None).create) is not None),

@@ -13,13 +13,14 @@ from syncline.control.plan import Done, Plan, Requeue, Retry, set_status
 from syncline.fleet.hub.budgets.model import Budget, Fleet, Holder, Member
 from syncline.fleet.hub.budgets.observe import BUDGETS, CLUSTERS, observe_fleet
 from syncline.fleet.hub.budgets.status import outdated, status_of
+from syncline.kube.kinds.fleetrollouts import ROLLOUT
 from syncline.kube.kinds.managedaddons import CLUSTER_ADDON
 from syncline.kube.kinds.manifestworks import REPLICA_SET
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, generation, ref_of, uid_of
 
 CONTROLLER: Final = "fleet-disruption-budget"
 """Name of the controller."""
-HOLDERS: Final = (REPLICA_SET.group_kind, CLUSTER_ADDON.group_kind)
+HOLDERS: Final = (REPLICA_SET.group_kind, CLUSTER_ADDON.group_kind, ROLLOUT.group_kind)
 """Kinds whose roll-outs hold places. A place of any other kind stays until a person removes it."""
 
 

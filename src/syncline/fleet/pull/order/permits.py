@@ -44,9 +44,10 @@ def held_work(wanted: Obj, live: Obj | None, permit: Permit, *, operation: bool)
     if not permit.pins.problem:
         manifests = bare(manifests_of(wanted), permit.pins)
         release = digest(manifests)
-        if permit.permitted == release or (carried == release and not operation):
+        goes_back = permit.permitted not in ("", release)
+        if permit.permitted == release or (carried == release and not operation and not goes_back):
             return Held(_with(wanted, _once(wanted, stamped(manifests, release))), whole=True)
-        if carried == release:
+        if carried == release and not goes_back:
             return Held(_with(wanted, stamped(manifests, release)), whole=False, why=waits)
     else:
         waits = f"held: {permit.pins.problem}"
