@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from tests.cli.fleethub import bound_set, placement
 from tests.cli.test_completing import offered
 from tests.fleet.hub.hubs import BOOTSTRAP, csr
 from tests.fleet.test_pull_controllers import application
+from tests.fleet.test_pull_whole import pulled_set
 from tests.fleet.world import config_map, managed_cluster, manifest_work
 from tests.live import Served, served_cluster
 
@@ -141,3 +143,30 @@ def test_a_report_of_what_a_cluster_pulls(hub: Served, shell: Shell) -> None:
     assert "write the name of an ApplicationSet, app/NAME, or --all" in shell("report", code=2)
     said = shell("explain", "app/shop", code=3)
     assert said.startswith("Application argocd/shop NotCarried") and "next: join cluster nowhere" in said
+
+
+def test_a_set_leads_to_what_its_clusters_lack(hub: Served, shell: Shell) -> None:
+    base = "/apis/argoproj.io/v1alpha1/namespaces/argocd"
+    with Connection(str(hub.kubeconfig)) as link:
+        anything = {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
+        project = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"}}
+        link.ask(Request("POST", f"{base}/appprojects", body=project | {"spec": anything}))
+        made = link.ask(Request("POST", f"{base}/applicationsets", body=pulled_set("nowhere")))
+        owner = {key: made[key] for key in ("apiVersion", "kind")}
+        owner |= {"name": "set", "uid": made["metadata"]["uid"], "controller": True}
+        app = application("web-nowhere", "nowhere")
+        app["metadata"]["ownerReferences"] = [owner]
+        link.ask(Request("POST", f"{base}/applications", body=app))
+    said = shell("explain", "appset/set", code=3)
+    assert "ApplicationSet argocd/set Failing" in said
+    assert "1 of 1 Applications need attention in their clusters" in said
+    assert "Application argocd/web-nowhere NotCarried" in said
+    (row,) = shell_json(shell, "report", "set")["clusters"]
+    assert (row["application"], row["standing"]) == ("argocd/web-nowhere", "missing")
+    every = shell_json(shell, "report", "--all")
+    assert [one["name"] for one in every] == ["set"]
+
+
+def shell_json(shell: Shell, *words: str) -> Any:
+    """The document of a command that says that something needs attention."""
+    return yaml.safe_load(shell(*words, "-o", "json", code=3))
