@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.fleet.agents import Counted, Place, maps
-from tests.fleet.world import Fleet, config_map
+from tests.fleet.world import MERGE, Fleet, config_map
 
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError, Conflict, InternalError, Unavailable
@@ -213,3 +213,26 @@ def test_while_the_cluster_is_away_nothing_is_reported_as_missing(place: Place) 
     place.member.own_cable.mend()
     place.settle(300)
     assert dig(place.there(maps("still")), "data", "v") == "2"
+
+
+def test_an_object_that_others_write_at_once_gets_its_owner_at_once() -> None:
+    """Controllers of the cluster write an Application as soon as it appears; that is no conflict over fields."""
+    place = Place(Fleet("c1"))
+    written: list[str] = []
+
+    def meddle(request: Request) -> Response | None:
+        if request.method == "PATCH" and "ownerReferences" in str(request.body) and not written:
+            written.append(request.path)
+            place.member.admin.send(Request("PATCH", maps("a"), headers=MERGE, body={"data": {"theirs": "1"}}))
+        return None
+
+    place.own.before = meddle
+    config = {
+        "resourceIdentifier": {"group": "", "resource": "configmaps", "namespace": "default", "name": "a"},
+        "updateStrategy": {"type": "ServerSideApply", "serverSideApply": {"force": True}},
+    }
+    place.work("w", config_map("a", ours="1"), manifestConfigs=[config])
+    place.settle(3)
+    assert written == [maps("a")]
+    assert place.condition("w", "Applied") == ("True", "AppliedManifestWorkComplete")
+    assert place.member.get(maps("a"))["metadata"]["ownerReferences"]

@@ -98,7 +98,7 @@ def report_controller(link: Link) -> Controller[Reporting]:
         kind=WORKS,
         predicate=differ(lambda work: work.get("spec"), is_terminating),
         watches=(
-            Watch(APPS, of_app, differ(lambda app: app.get("status")), cluster=SPOKE),
+            Watch(APPS, of_app, differ(lambda app: app.get("status"), owner_references), cluster=SPOKE),
             Watch(REPORTS, of_report, differ(lambda one: one.get("report"))),
         ),
         reaches=all_works,

@@ -56,6 +56,10 @@ class Refused(Exception):
     """The executor of a work lacks a right; the text is upstream's."""
 
 
+class _Moved(Conflict):
+    """The object changed between the write of its content and that of its owner."""
+
+
 class LookHandler:
     """Performs :class:`Look`. ``evaluator`` evaluates the jq expressions of users; None: none can be evaluated."""
 
@@ -98,7 +102,8 @@ class LookHandler:
                 answers = yield from self._answers(action, self._evaluator, unknown, answers)
                 continue
             except (Conflict, AlreadyExists) as error:
-                contested = isinstance(plan.write, Apply) and isinstance(error, Conflict)
+                fields = isinstance(error, Conflict) and not isinstance(error, _Moved)
+                contested = isinstance(plan.write, Apply) and fields
                 if contested or last >= CONFLICT_TRIES - 1:
                     return replace(live, error=error, contested=contested)
                 continue
@@ -174,6 +179,8 @@ def _performed(action: Look, plan: ManifestPlan, live: Obj | None) -> Generator[
     after = owner_patch(left, action.ownership, "own") if plan.own_after else None
     if after is not None:
         answer = yield _request(action.info, after)
+        if answer.status == Conflict.code:
+            raise _Moved(answer.refusal().message)
         left = answer.or_raise()
     return left
 
