@@ -27,6 +27,7 @@ from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, meta, name_of, namespace_of
 
 if TYPE_CHECKING:
+    from syncline.assembly.inspection.order import PlannedOrder
     from syncline.cli.appset.plan import Wanted
     from syncline.cli.appset.stage import Stage
     from syncline.rehearsal.exported import Exported
@@ -36,7 +37,7 @@ DIFFERENCES = 2
 
 
 @click.command()
-@click.argument("target", required=False, metavar="[APP | app/APP | appset/NAME]")
+@click.argument("target", required=False, metavar="[APP | app/APP | appset/NAME | rollout/NAME]")
 @click.option(
     "-f",
     "--file",
@@ -84,7 +85,9 @@ def plan(
     asked by dry runs what it would refuse, as far as you may write there.
 
     Of an ApplicationSet: which Applications its next reconcile creates, changes, orphans or deletes, from which row of
-    which generator, and the steps of a rollout with what each waits for.
+    which generator, and the steps of a rollout with what each waits for. Where clusters pull them, also the whole order
+    over clusters: each wave with its gates, what begins now, what waits for what, the earliest end; rollout/NAME shows
+    that alone.
 
     \b
     Exit codes: 0 nothing to do, 2 changes, 3 blocked, 4 unsafe (a change would be refused, or a mass deletion)
@@ -92,7 +95,12 @@ def plan(
                 syncline plan --local deploy/ --against empty
                 syncline plan appset/fleet --applications
                 syncline plan appset/fleet --local fleet.yaml
+                syncline plan rollout/fleet
     """
+    if (target or "").lower().startswith(("rollout/", "fleetrollout/")):
+        if file or folder or revision or prune or below:
+            raise click.UsageError("rollout/NAME is planned as the hub has it; give the set: plan appset/NAME -f FILE")
+        return _plan_rollout(str(target), against, app_namespace, kubeconfig, context, output)
     wanted = _wanted_sets(target, file, folder, against, app_namespace, kubeconfig, context)
     if wanted is not None:
         return _plan_sets(wanted, below, everything, differences, output, given=bool(revision or prune))
@@ -161,11 +169,51 @@ def _plan_sets(
         raise click.UsageError("--revision and --prune are of one Application, not of an ApplicationSet")
     found = plan_sets(wanted, _own_plan if below else None, everything=everything)
     if output:
-        print_documents(found[0].to_obj() if len(found) == 1 else [one.to_obj() for one in found], output)
+        from syncline.cli.views.fleet.order import order_obj
+
+        made = [one.to_obj() | ({"order": order_obj(order)} if order is not None else {}) for one, order in found]
+        print_documents(made[0] if len(made) == 1 else made, output)
     else:
-        texts = [describe_set_plan(one, everything=everything, differences=differences) for one in found]
+        texts = []
+        for one, order in found:
+            texts.append(describe_set_plan(one, everything=everything, differences=differences))
+            texts += [_order_text(order)] if order is not None else []
         print("\n\n".join(texts))
-    return max(exit_code(one.verdict) for one in found)
+    return max(max(exit_code(one.verdict), _order_code(order)) for one, order in found)
+
+
+def _order_text(order: PlannedOrder) -> str:
+    from syncline.cli.views.fleet.order import describe_order
+
+    return describe_order(order)
+
+
+def _order_code(order: PlannedOrder | None) -> int:
+    """Return the exit code of an order: changes if something is left, blocked if nothing of it goes on."""
+    left = [one for one in order.forecast.ahead if one.standing.counts and not one.standing.done] if order else []
+    if not left:
+        return 0
+    return DIFFERENCES if any(one.ends is not None for one in left) else BLOCKED
+
+
+def _plan_rollout(
+    target: str, against: str | None, namespace: str, kubeconfig: str | None, context: str | None, output: str | None
+) -> int:
+    from syncline.cli.appset.plan import Wanted, plan_rollout, rollout_ref
+    from syncline.cli.views.fleet.order import order_obj
+
+    ref = rollout_ref(target, namespace)
+    assert ref is not None, "the target begins as one"
+    order = plan_rollout(Wanted(ref, None, None, against, namespace, kubeconfig, context))
+    if order is None:
+        raise CommandFailed(
+            f"{ref.namespace}/{ref.name} has no order over clusters in force: its Applications are written at once"
+        )
+    if output:
+        print_documents(order_obj(order), output)
+    else:
+        print(_order_text(order))
+    return _order_code(order)
 
 
 def _own_plan(stage: Stage, app: Obj) -> PlannedSync:

@@ -15,11 +15,12 @@ from syncline.fleet.conditions import find_condition, is_true
 from syncline.fleet.hub.registration.leases import AVAILABLE, CLOCK_SYNCED, CLUSTER_NAME
 from syncline.fleet.hub.registration.pending import Pending, pending_requests, stage_of
 from syncline.fleet.hub.sets import sets_of
+from syncline.fleet.pull.order.annotations import WINDOWS
 from syncline.kube.certificates import CertificateError, issued_certificate, validity_of
 from syncline.kube.kinds.managedaddons import MANAGED_ADDON
 from syncline.kube.kinds.managedclusters import CLUSTER_SET, MANAGED_CLUSTER
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, generation, labels_of, name_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, generation, labels_of, name_of
 
 ADDON: Final = MANAGED_ADDON.group_kind
 READ: Final = (
@@ -54,6 +55,8 @@ class ClusterState:
     """Names and states: ``available``, ``degraded``, ``unavailable``, ``unknown``."""
     requests: tuple[Pending, ...] | None
     certificate_until: datetime | None = None
+    windows: tuple[tuple[str, str], ...] = ()
+    """Its maintenance windows, and those of its sets: who has them, and the text."""
 
     @property
     def name(self) -> str:
@@ -101,9 +104,16 @@ def cluster_states(cache: Cache) -> list[ClusterState]:
             else tuple((name_of(each), addon_state(each)) for each in by_addon.get(name_of(one), ())),
             None if pending is None else tuple(each for each in pending if each.cluster == name_of(one)),
             _certificate_until(one, requests or ()),
+            _windows(one, sets or ()),
         )
         for one in cache.objects(MANAGED_CLUSTER.group_kind)
     ]
+
+
+def _windows(cluster: Obj, sets: Iterable[Obj]) -> tuple[tuple[str, str], ...]:
+    owners = (cluster, *sets_of(cluster, sets))
+    found = ((f"{one.get('kind')} {name_of(one)}", annotations_of(one).get(WINDOWS)) for one in owners)
+    return tuple((owner, text) for owner, text in found if text is not None)
 
 
 def _readable(cache: Cache, kind: GroupKind) -> list[Obj] | None:

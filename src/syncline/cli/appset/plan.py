@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
 
 from syncline.assembly.inspection.preview import PlannedSync
 from syncline.assembly.inspection.setplan import PlannedApplication, PlannedSet, SetVerb
@@ -17,8 +20,13 @@ from syncline.cli.appset.files import read_sets
 from syncline.cli.appset.rows import rows
 from syncline.cli.appset.stage import Stage, as_stored, staged, stored
 from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.fleet.pull.names import is_carried
 from syncline.kube.kinds.applicationset import APPLICATION_SET
+from syncline.kube.kinds.fleetrollouts import ROLLOUT
 from syncline.kube.objects import Obj, ObjectRef, ref_of
+
+if TYPE_CHECKING:
+    from syncline.assembly.inspection.order import PlannedOrder
 
 WORDS = ("appset", "appsets", "applicationset", "applicationsets")
 MAX_PLANS = 100
@@ -51,6 +59,17 @@ def set_ref(target: str | None, namespace: str) -> ObjectRef | None:
     return ObjectRef(*APPLICATION_SET.group_kind, space or namespace, name)
 
 
+def rollout_ref(target: str | None, namespace: str) -> ObjectRef | None:
+    """Parse ``rollout/shop`` or ``rollout/team/shop.app``; None for any other target. Raises CommandFailed."""
+    kind, _, rest = (target or "").partition("/")
+    if kind.lower() not in ("rollout", "fleetrollout"):
+        return None
+    space, _, name = rest.rpartition("/")
+    if not name or "/" in space:
+        raise CommandFailed(f"{target!r} names no roll-out; write rollout/NAME or rollout/NAMESPACE/NAME", USAGE)
+    return ObjectRef(*ROLLOUT.group_kind, space or namespace, name)
+
+
 def holds_sets(file: Path) -> bool:
     """Return whether a file has an object of kind ApplicationSet."""
     from syncline.kube.yaml.loading import load_all
@@ -59,8 +78,9 @@ def holds_sets(file: Path) -> bool:
     return any(isinstance(one.value, dict) and one.value.get("kind") == APPLICATION_SET.kind for one in documents)
 
 
-def plan_sets(wanted: Wanted, own: OwnPlan | None, *, everything: bool) -> list[PlannedSet]:
-    """Return the plans. ``own`` plans the next sync of an Application; ``everything``: of unchanged ones too."""
+def plan_sets(wanted: Wanted, own: OwnPlan | None, *, everything: bool) -> list[tuple[PlannedSet, PlannedOrder | None]]:
+    """Return the plans, each with the order over clusters that its Applications would take. ``own`` plans the next sync
+    of an Application; ``everything``: of unchanged ones too."""
     found = []
     with ExitStack() as stack:
         space = wanted.ref.namespace if wanted.ref is not None else wanted.namespace
@@ -68,8 +88,36 @@ def plan_sets(wanted: Wanted, own: OwnPlan | None, *, everything: bool) -> list[
         for one in _sets(stage, wanted):
             with rows(stage, wanted.folder) as ask:
                 planned = planned_set(stage.cache, one, stage.control, ask, stage.now)
-            found.append(planned if own is None else _with_own(stage, planned, own, everything))
+            order = _order(stage, ref_of(one), planned, one)
+            found.append((planned if own is None else _with_own(stage, planned, own, everything), order))
     return found
+
+
+def _order(stage: Stage, ref: ObjectRef, planned: PlannedSet, appset: Obj) -> PlannedOrder | None:
+    """Return the order over clusters of the Applications that clusters pull; None if there is none."""
+    apps = (one.wanted or stage.cache.get(one.ref) for one in planned.applications)
+    if not any(app is not None and is_carried(app) for app in apps):
+        return None
+    from syncline.assembly.inspection.order import order_cache, planned_order
+
+    rollout = ObjectRef(*ROLLOUT.group_kind, ref.namespace, ref.name)
+    try:
+        return planned_order(order_cache(stage.cache), rollout, stage.now, planned, appset)
+    except ValueError as error:
+        click.echo(f"warning: {error}", err=True)
+        return None
+
+
+def plan_rollout(wanted: Wanted) -> PlannedOrder | None:
+    """Return the order of the group of a FleetRollout; None if none is in force. Raises CommandFailed."""
+    from syncline.assembly.inspection.order import order_cache, planned_order
+
+    assert wanted.ref is not None, "a target names it"
+    with staged(wanted.against, wanted.ref.namespace, wanted.kubeconfig, wanted.context) as stage:
+        try:
+            return planned_order(order_cache(stage.cache), wanted.ref, stage.now)
+        except ValueError as error:
+            raise CommandFailed(str(error)) from error
 
 
 def _sets(stage: Stage, wanted: Wanted) -> Iterator[Obj]:

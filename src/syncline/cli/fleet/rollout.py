@@ -31,11 +31,11 @@ from syncline.cli.views.fleet.rollout import (
     describe_rollout,
     history_of,
     history_rows,
-    phase_of,
     progress_lines,
     rollout_rows,
 )
 from syncline.fleet.pull.order import steering
+from syncline.fleet.pull.order.explaining import phase_of
 from syncline.kube.kinds.fleetrollouts import ROLLOUT
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 

@@ -63,6 +63,8 @@ def explain_state(state: ApplicationState) -> Found:
 
 
 def _state(state: ApplicationState) -> str:
+    if _held(state):
+        return "Held"
     match state.standing:
         case Standing.SILENT:
             return "Unreachable"
@@ -75,12 +77,20 @@ def _state(state: ApplicationState) -> str:
     return state.health if state.health != "Healthy" else state.operation.get("phase") or state.sync
 
 
+def _held(state: ApplicationState) -> str:
+    """Return why the order keeps an Application from its cluster; empty where it is there."""
+    waits = state.ordered.held if state.ordered is not None and state.work is None else None
+    return waits.message or waits.state if waits is not None and state.standing is Standing.PROGRESSING else ""
+
+
 def _values(state: ApplicationState) -> str:
     return f"{state.sync}, {state.health}"
 
 
 def _message(state: ApplicationState) -> str:
     where = f"in cluster {state.cluster}"
+    if held := _held(state):
+        return f"{where}: the order over clusters holds it back: {held}"
     if state.standing is Standing.SILENT:
         return f"{where}, which does not answer; the last it reported: {_values(state)}"
     if state.standing is Standing.MISSING:

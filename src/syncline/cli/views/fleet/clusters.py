@@ -9,8 +9,12 @@ from datetime import datetime
 from syncline.assembly.inspection.clusters import ClusterState, Counted
 from syncline.base.clock import format_time, time_or_none
 from syncline.cli.frame.output import age, table
+from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.registration.pending import Pending
 from syncline.fleet.hub.sets import BY_LABELS, EXCLUSIVE, SetError, members
+from syncline.fleet.pull.order.annotations import wave_of_cluster
+from syncline.fleet.pull.order.observe import NODES
+from syncline.fleet.pull.order.windows import judge_windows
 from syncline.kube.objects import Obj, dig, labels_of, name_of, namespace_of
 
 HEADERS = (
@@ -171,6 +175,7 @@ def describe_cluster(one: ClusterState, now: datetime, applications: str = "") -
     ]
     if one.certificate_until:
         lines.append(f"Certificate:   until {format_time(one.certificate_until)}")
+    lines += _order(one, now)
     for title, pairs in (
         ("Labels", labels_of(one.obj)),
         ("Claims", _claims(one.obj)),
@@ -199,6 +204,22 @@ def describe_cluster(one: ClusterState, now: datetime, applications: str = "") -
         ]
         lines += ["", table(("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"), rows)]
     return "\n".join(lines)
+
+
+def _order(one: ClusterState, now: datetime) -> list[str]:
+    """Return what the order over clusters reads of a cluster: wave, maintenance windows, nodes."""
+    wave, problem = wave_of_cluster(one.obj)
+    lines = [f"Wave:          {problem or wave}"] if problem or wave is not None else []
+    if one.windows:
+        closed = judge_windows(one.windows, now)
+        owners = ", ".join(owner for owner, _ in one.windows)
+        until = f", until {format_time(closed.until)}" if closed is not None and closed.until else ""
+        lines.append(f"Windows:       {f'{closed.why}{until}' if closed else f'those of {owners} permit changes now'}")
+    nodes = find_condition(dig(one.obj, "status", "conditions") or (), NODES) or {}
+    if nodes.get("status") == "True":
+        since = age(time_or_none(nodes.get("lastTransitionTime")), now)
+        lines.append(f"Nodes:         {nodes.get('message') or 'they are being updated'}, for {since}")
+    return lines
 
 
 def _claims(obj: Obj) -> dict[str, str]:

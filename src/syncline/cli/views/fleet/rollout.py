@@ -9,6 +9,7 @@ from typing import Any
 from syncline.base.clock import format_time, time_or_none
 from syncline.cli.frame.output import age, one_line, table
 from syncline.cli.views.application import short_revision
+from syncline.fleet.pull.order.explaining import phase_of, since_of
 from syncline.fleet.pull.order.steering import Proven, carrying, counted, stopped_by
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
@@ -31,7 +32,7 @@ def rollout_rows(found: Iterable[Obj], now: datetime, *, wide: bool) -> str:
             name_of(one),
             target_text(one),
             phase_of(one),
-            age(phase_since(one), now) if phase_since(one) else "-",
+            age(since_of(one), now) if since_of(one) else "-",
             wave_text(waves),
             str(dig(one, "status", "progress") or "-"),
             str(dig(one, "status", "failed") or 0),
@@ -49,10 +50,6 @@ def target_text(rollout: Obj) -> str:
     return f"{KINDS.get(str(of.get('kind')), str(of.get('kind') or '?'))}/{of.get('name') or '?'}"
 
 
-def phase_of(rollout: Obj) -> str:
-    return str(dig(rollout, "status", "phase") or "Unknown")
-
-
 def waves_of(rollout: Obj) -> Sequence[Obj]:
     return dig(rollout, "status", "waves") or ()
 
@@ -61,13 +58,6 @@ def clusters_of(rollout: Obj) -> list[Obj]:
     """Return the clusters that are not done, by wave and name."""
     found: Sequence[Obj] = dig(rollout, "status", "clusters") or ()
     return sorted(found, key=lambda one: (int(one.get("wave") or 0), str(one.get("cluster")), _app(one)))
-
-
-def phase_since(rollout: Obj) -> datetime | None:
-    """Return since when the roll-out has its phase, as its conditions say it; else since when the current wave runs."""
-    times = [time_or_none(one.get("lastTransitionTime")) for one in dig(rollout, "status", "conditions") or ()]
-    known = [one for one in times if one is not None]
-    return max(known, default=None)
 
 
 def wave_text(waves: Sequence[Obj]) -> str:
@@ -107,7 +97,7 @@ def describe_rollout(rollout: Obj, now: datetime) -> str:
 
 def _header(rollout: Obj, now: datetime) -> list[str]:
     status, spec = rollout.get("status") or {}, rollout.get("spec") or {}
-    since = phase_since(rollout)
+    since = since_of(rollout)
     message = one_line(str(status.get("message") or ""))
     head = f"FleetRollout {namespace_of(rollout)}/{name_of(rollout)} {phase_of(rollout)}"
     head += (f" for {age(since, now)}" if since else "") + (f": {message}" if message else "")
@@ -237,5 +227,5 @@ def _wave_line(one: Obj) -> str:
 
 def _cluster_line(one: Obj) -> str:
     why = one_line(str(one.get("why") or ""))
-    until = f", until {one['until']}" if one.get("until") else ""
+    until = f", until {one['until']}" if one.get("until") and str(one["until"]) not in why else ""
     return f"  {one.get('cluster')} {_app(one)} {one.get('state')}" + (f": {why}" if why else "") + until

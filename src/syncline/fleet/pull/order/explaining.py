@@ -68,7 +68,11 @@ def rollout_cause(rollout: Obj, *because: Cause) -> Cause:
 
 
 def since_of(rollout: Obj) -> datetime | None:
-    """Return since when the roll-out is as it is: when it was stopped, when what waits began to, or its start."""
+    """Return since when the roll-out is as it is: when it ended or was stopped, when what waits began to, or its
+    start."""
+    if phase_of(rollout) in ("Done", "RolledBack"):
+        ended = [one.get("endedAt") for one in dig(rollout, "status", "history") or ()]
+        return time_or_none(max(filter(None, ended), default=None))
     stopped = time_or_none(dig(rollout, "spec", "stopped", "since"))
     if stopped is not None:
         return stopped

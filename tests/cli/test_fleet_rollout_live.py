@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.cli.commanding import Shell
+from tests.fleet.world import WORKS, config_map, managed_cluster, manifest_work
 from tests.live import Served, served_cluster
 
 from syncline.assembly.embedded.install import ensure_objects
@@ -14,14 +16,18 @@ from syncline.assembly.settings import ClusterSettings
 from syncline.cli.access.connection import Connection
 from syncline.cli.fleet.rolling import Group, written
 from syncline.fleet.pull import names
+from syncline.fleet.pull.order.annotations import CLUSTER_WAVE
 from syncline.fleet.pull.order.steering import Steered
 from syncline.kube.client import Request
 from syncline.kube.kinds.applicationset import APPLICATION_SET, application_set_crd
-from syncline.kube.kinds.argoproj import application_crd
+from syncline.kube.kinds.argoproj import crds
 from syncline.kube.kinds.fleetrollouts import fleet_rollout_crd
+from syncline.kube.kinds.managedclusters import hub_cluster_crds
+from syncline.kube.kinds.manifestworks import manifest_work_crd
 from syncline.kube.objects import Obj
 
 ROLLOUTS = "/apis/syncline.dev/v1alpha1/namespaces/default/fleetrollouts"
+CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
 SETS = "/apis/argoproj.io/v1alpha1/namespaces/default/applicationsets"
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/default/applications"
 REVISIONS = "/apis/apps/v1/namespaces/{}/controllerrevisions"
@@ -33,7 +39,15 @@ RELEASE, BEFORE = "3fa9c1e2ab44", "77aa01b2c3d4"
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served_cluster(tmp_path_factory.mktemp("hub"), ClusterSettings(nodes=0)) as found:
         with Connection(str(found.kubeconfig)) as link:
-            link.run(ensure_objects((fleet_rollout_crd(), application_set_crd(), application_crd())))
+            kinds = (*hub_cluster_crds(), manifest_work_crd(), *crds())
+            link.run(ensure_objects((fleet_rollout_crd(), application_set_crd(), *kinds)))
+        for name, labels in (("c1", {}), ("c2", {CLUSTER_WAVE: "1"})):
+            ask(found, "POST", CLUSTERS, managed_cluster(name, labels=labels))
+            ready = {"type": "ManagedClusterConditionAvailable", "status": "True", "reason": "r", "message": ""}
+            since = {"lastTransitionTime": "2026-03-01T11:00:00Z"}
+            more = [{**ready, "type": kind} for kind in ("HubAcceptedManagedCluster", "ManagedClusterJoined")]
+            conditions = [one | since for one in (ready, *more)]
+            ask(found, "PATCH", f"{CLUSTERS}/{name}/status", {"status": {"conditions": conditions}})
         for name in ("shop", "new"):
             make(found, name)
         ask(found, "POST", ROLLOUTS, rollout("shop"))
@@ -99,8 +113,10 @@ def make(served: Served, name: str) -> None:
 
 def prove(served: Served, app: Obj) -> None:
     ask(served, "POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "c1"}})
-    owner = {"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork", "uid": "u"}
-    metadata = {"name": "r1", "ownerReferences": [{**owner, "name": names.work_name(app)}]}
+    work = ask(served, "POST", WORKS.format("c1"), manifest_work("c1", names.work_name(app), config_map("x")))
+    owner = {key: work[key] for key in ("apiVersion", "kind")}
+    reference = {**owner, "name": work["metadata"]["name"], "uid": work["metadata"]["uid"]}
+    metadata = {"name": "r1", "ownerReferences": [reference]}
     data = {"groupRelease": BEFORE, "release": "a", "manifests": []}
     kind = {"apiVersion": "apps/v1", "kind": "ControllerRevision"}
     ask(served, "POST", REVISIONS.format("c1"), {**kind, "metadata": metadata, "revision": 1, "data": data})
@@ -187,6 +203,37 @@ def test_a_watch_ends_with_the_roll_out(served: Served, shell: Shell, phase: str
     status(served, name, {"release": RELEASE, "phase": phase, "message": "here"})
     said = shell("rollout", "get", name, "--watch", "--timeout", "1", code=code)
     assert f"{phase}: here" in said
+
+
+def test_the_order_ahead_is_planned_from_what_the_hub_holds(served: Served, shell: Shell) -> None:
+    make(served, "ahead")
+    said = shell("plan", "rollout/default/ahead", code=2)
+    assert "Order over clusters of default/ahead, in force: " in said
+    assert "+ c1  ahead-c1  (none) → " in said and "begins now" in said
+    assert "waits: wave 0 comes first: ahead-c1 on cluster c1 has not proved this release" in said
+    document = json.loads(shell("plan", "rollout/ahead", "-N", "default", "-o", "json", code=2))
+    assert [(one["cluster"], one["wave"], one["beginsNow"]) for one in document["clusters"]] == [
+        ("c1", 0, True),
+        ("c2", 1, False),
+    ]
+    shell("rollout", "stop", "ahead")
+    assert "the roll-out is stopped by" in shell("plan", "rollout/ahead", "-N", "default", code=3)
+    assert "default/nope has no order over clusters in force" in shell("plan", "rollout/default/nope", code=1)
+    assert "give the set: plan appset/NAME -f FILE" in shell("plan", "rollout/ahead", "--revision", "v2", code=2)
+
+
+def test_explain_leads_from_the_cluster_to_the_roll_out_that_it_waits_for(served: Served, shell: Shell) -> None:
+    ask(served, "POST", ROLLOUTS, rollout("waits"))
+    make(served, "waits")
+    why = "wave 0 comes first"
+    entry = {"cluster": "c2", "application": "waits-c2", "wave": 1, "state": "Waiting", "why": why}
+    status(served, "waits", {"release": RELEASE, "phase": "Waiting", "message": "c2 waits", "clusters": [entry]})
+    assert f"  rollout waits Waiting: waits-c2 (wave 1): {why}" in shell("explain", "cluster/c2", code=3)
+    said = shell("explain", "app/waits-c2", "-N", "default")
+    assert f"Application default/waits-c2 Held: in cluster c2: the order over clusters holds it back: {why}" in said
+    assert f"    cluster c2 (wave 1) Waiting: {why}" in said
+    assert "FleetRollout default/waits Waiting: c2 waits" in shell("explain", "rollout/waits", "-N", "default")
+    assert "Wave:          1" in shell("cluster", "get", "c2")
 
 
 def test_a_write_that_comes_between_is_read_and_asked_again(served: Served) -> None:
