@@ -419,7 +419,8 @@ def _pull(settings: ControllerSettings) -> Served:
     mine = pull_settings(
         application.control_namespace, settings.pull_variant, settings.manifest_limit, application.poll_s
     )
-    role = pull_role(mine, reader=settings.reader(), objects=tuple(foreign_pull_objects(mine)))
+    reader, objects = settings.reader(), tuple(foreign_pull_objects(mine))
+    role = pull_role(mine, reader=reader, renderer=reader, objects=objects)
     return served_role(role, settings)
 
 

@@ -30,6 +30,7 @@ from syncline.control.controller import Controller
 from syncline.control.executor import kube_handlers
 from syncline.control.loop import ControlLoop
 from syncline.control.pools import PoolSettings
+from syncline.gitops.application.content import ContentHandler
 from syncline.gitops.application.controller import Applications
 from syncline.gitops.application.manifests import Join, ManifestStore, Render, RenderHandler, SourceReader
 from syncline.gitops.application.observing.observe import AppSettings
@@ -39,6 +40,7 @@ from syncline.gitops.hydration.controller import Hydrations
 from syncline.gitops.hydration.work import Forget, Hydrate, HydrationCache, HydrationHandler, ResolveDry
 from syncline.kube.kinds.applicationset import application_set_crd
 from syncline.kube.kinds.argoproj import APPLICATION, crds
+from syncline.kube.kinds.content import transferred_crds
 from syncline.kube.kinds.syncline import hold_crd
 from syncline.kube.objects import Obj, ObjectRef
 from syncline.sources.git.process import RemoteLimits
@@ -135,7 +137,8 @@ def gitops(
     def handlers(cache: Cache, clock: Clock) -> Mapping[type, Handler]:
         mapper, teacher = cache.mapper, Teacher(reader, cache, settings.control_namespace)
         mine: dict[type, Handler] = dict.fromkeys(SYNC_ACTIONS, SyncHandler(mapper))
-        mine[Render] = mine[Join] = Taught(RenderHandler(reader, store, clock, settings.read_patience_s), teacher)
+        read = Taught(RenderHandler(reader, store, clock, settings.read_patience_s), teacher)
+        mine[Render] = mine[Join] = ContentHandler(read, cache, store, clock, settings.read_patience_s)
         hydrations = HydrationHandler(reader, hydrated, clock, patience_s=settings.read_patience_s)
         mine |= dict.fromkeys((ResolveDry, Hydrate, Forget), Taught(hydrations, teacher))
         mine[Predict] = PredictHandler(mapper, book, clock)
@@ -191,7 +194,8 @@ def gitops(
 def foreign_objects(control_namespace: str) -> list[Obj]:
     """Return the objects that the GitOps controllers need on another team's cluster; its owner grants their rights."""
     namespace: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": control_namespace}}
-    return [namespace, *crds(), application_set_crd(), hold_crd(), _default_project(control_namespace)]
+    kinds = (*crds(), application_set_crd(), hold_crd(), *transferred_crds())
+    return [namespace, *kinds, _default_project(control_namespace)]
 
 
 def gitops_objects(control_namespace: str, rights: Rights = Rights.CLUSTER) -> list[Obj]:
@@ -201,6 +205,7 @@ def gitops_objects(control_namespace: str, rights: Rights = Rights.CLUSTER) -> l
         *crds(),
         application_set_crd(),
         hold_crd(),
+        *transferred_crds(),
         *rights_objects(control_namespace, rights),
         _default_project(control_namespace),
     ]

@@ -47,6 +47,10 @@ class Entropy:
         """Return a secret for credentials, always from the operating system, whatever the seed."""
         return secrets.token_urlsafe(size)
 
+    def key(self) -> bytes:
+        """Return 32 bytes for a cryptographic key; with a seed, the same ones in the same order."""
+        return self._random.getrandbits(256).to_bytes(32, "big")
+
     def uniform(self, low: float, high: float) -> float:
         return self._random.uniform(low, high)
 

@@ -61,8 +61,9 @@ def cut(manifests: Iterable[Obj]) -> Iterator[bytes]:
 
 def joined(chunks: Iterable[bytes]) -> tuple[Obj, ...]:
     """Return the manifests of chunks in order. Raises :class:`ContentError`."""
+    text = b"".join(chunks)
     try:
-        found = [json.loads(line) for line in b"".join(chunks).splitlines()]
+        found = [json.loads(line) for line in text.splitlines()]
     except (ValueError, RecursionError):
         raise ContentError("a chunk is not the text of manifests") from None
     if not all(isinstance(one, dict) for one in found):

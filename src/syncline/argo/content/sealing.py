@@ -36,6 +36,9 @@ class Recipient:
     name: str
 
 
+NO_ONE: Final = Recipient("", "", "")
+
+
 @dataclass(frozen=True, slots=True)
 class PublicKey:
     """``id``: the first 16 characters of the digest of the key."""

@@ -149,7 +149,8 @@ class LiveCluster:
         self.working.caller.inside = answering(self.core, settings)
         manager = await self.run_role(hub_role(settings, objects=hub_objects(INSIDE), reach=lambda: INSIDE))
         pulling = pull_settings(settings.control_namespace, pull_variant, settings.manifest_limit, poll_s)
-        await self.run_role(pull_role(pulling, reader=self.reader, objects=tuple(pull_objects(pulling))))
+        needed = tuple(pull_objects(pulling))
+        await self.run_role(pull_role(pulling, reader=self.reader, renderer=self.reader, objects=needed))
         return manager
 
     async def _start_config_server(self, namespace: str, host: str, port: int, cache: Snapshot) -> None:

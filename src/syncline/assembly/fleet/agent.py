@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from syncline.apply.actions import ReadObject
 from syncline.apply.asking import Evaluator
 from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
 from syncline.assembly.destinations import ClosablePort, LiveWay, Remote, RoutedPort, Way
@@ -32,6 +33,8 @@ from syncline.fleet.hub.registration.requests import CLUSTERS_GROUP, PREFIX
 from syncline.fleet.spoke.addons.controller import AddOns
 from syncline.fleet.spoke.applications.controller import report_controller
 from syncline.fleet.spoke.applications.looking import LookInto, LookIntoHandler
+from syncline.fleet.spoke.content.target import target_controller
+from syncline.fleet.spoke.content.transfer import transfer_controller
 from syncline.fleet.spoke.link import SPOKE, Link
 from syncline.fleet.spoke.nodes.controller import nodes_controller
 from syncline.fleet.spoke.queries.answering import Answer, AnswerHandler
@@ -43,6 +46,7 @@ from syncline.fleet.spoke.work.manifests.actions import Follow
 from syncline.fleet.spoke.work.observe import APPLIED, WorkSettings
 from syncline.gitops.destinations import Declared
 from syncline.kube.kinds.applicationqueries import QUERY
+from syncline.kube.kinds.content import AGENT_NAMESPACE, CHUNK, CONTENT, TARGET
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.kinds.syncline import REPORT
@@ -89,14 +93,18 @@ def agent_scopes(cluster: str) -> dict[GroupKind, Scope | None]:
         GroupKind("addon.open-cluster-management.io", "ManagedClusterAddOn"): inside,
         REPORT.group_kind: inside,
         QUERY.group_kind: inside,
+        CONTENT.group_kind: inside,
+        TARGET.group_kind: inside,
+        CHUNK.group_kind: None,
         CRDS: None,
         APPLIED: None,
     }
 
 
-def agent_controllers(link: Link) -> tuple[Controller[Any], ...]:
-    """Return controllers beside those of registration and of works."""
-    return report_controller(link), query_controller(link), nodes_controller(link)
+def agent_controllers(link: Link, draw: Callable[[], bytes]) -> tuple[Controller[Any], ...]:
+    """Return controllers beside those of registration and of works. ``draw``: returns 32 random bytes."""
+    content = target_controller(link, draw), transfer_controller(link)
+    return report_controller(link), query_controller(link), nodes_controller(link), *content
 
 
 @dataclass(slots=True)
@@ -138,7 +146,12 @@ class Spoke:
         reader = SpokeReader(self.way.blocking(SPOKE), driver.clock.now, self.local_sources, self.sources)
         mine[Answer] = AnswerHandler(reader)
         mine[Follow] = FollowHandler(joined, self.works.memory.tracks)
-        joined.scopes = {CRDS: Scope(metadata=True), APPLIED: Scope(lean=True)}
+        joined.scopes = {
+            CRDS: Scope(metadata=True),
+            APPLIED: Scope(lean=True),
+            CONTENT.group_kind: Scope(AGENT_NAMESPACE),
+            CHUNK.group_kind: Scope(AGENT_NAMESPACE, metadata=True),
+        }
         remote = self._remote = Remote(Declared(SPOKE, "", ""), joined, mine, anchor=None)
         remote.stop = self.way.watch(self.access, remote, lambda: driver.reached(SPOKE))
 
@@ -182,8 +195,9 @@ def agent_role(
     registration = Registration(link, way.driver.clock.now, credentials, settings.registration)
     addons = AddOns(link, way.driver.clock.now, settings.hub_authority)
 
-    def handlers(_cache: Snapshot, _clock: Clock) -> Mapping[type, Handler]:
-        return {**registration.handlers(), **addons.handlers()}
+    def handlers(cache: Snapshot, _clock: Clock) -> Mapping[type, Handler]:
+        reading: dict[type, Handler] = {ReadObject: SyncHandler(cache.mapper)}
+        return {**registration.handlers(), **addons.handlers(), **reading}
 
     return Role(
         name="agent",
@@ -191,7 +205,7 @@ def agent_role(
             *registration.controllers(),
             *works.controllers(),
             *addons.controllers(),
-            *agent_controllers(link),
+            *agent_controllers(link, draws.key),
         ),
         user=agent_user(settings.cluster, settings.agent),
         manager=MANAGER,

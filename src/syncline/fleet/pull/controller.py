@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from syncline.control.controller import Controller
+from syncline.fleet.pull.content.controller import content_controllers
+from syncline.fleet.pull.content.observe import Surroundings
 from syncline.fleet.pull.controllers.applications import application_controller
 from syncline.fleet.pull.controllers.clusters import (
     gitops_controller,
@@ -24,8 +26,9 @@ from syncline.fleet.pull.order.controller import order_controller
 from syncline.fleet.pull.order.observe import Reading
 
 
-def pull_controllers(settings: PullSettings) -> tuple[Controller[Any], ...]:
-    """Return the controllers of the pull model."""
+def pull_controllers(settings: PullSettings, content: Surroundings | None = None) -> tuple[Controller[Any], ...]:
+    """Return the controllers of the pull model. ``content``: for rendering on the hub; None: this process renders
+    nothing."""
     reading = Reading(settings)
     return (
         application_controller(reading.carried),
@@ -37,4 +40,5 @@ def pull_controllers(settings: PullSettings) -> tuple[Controller[Any], ...]:
         secret_controller(settings),
         import_controller(),
         gitops_controller(),
+        *(content_controllers(content, reading.carried) if content is not None else ()),
     )

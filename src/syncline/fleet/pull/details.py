@@ -148,6 +148,9 @@ _GRANTED: Final = (
     ("applicationreports", "create", "delete", "get", "list", "patch", "watch"),
     (QUERIES, "get", "list", "watch"),
     (f"{QUERIES}/status", "patch"),
+    ("contenttargets", "create", "get", "list", "patch", "watch"),
+    ("applicationcontents", "get", "list", "watch"),
+    ("contentchunks", "get"),
 )
 """Resources of ``syncline.dev`` in the namespace of a cluster, each with what its agent may do with it."""
 RULES: Final[list[Obj]] = [

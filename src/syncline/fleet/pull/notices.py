@@ -15,7 +15,11 @@ from syncline.kube.objects import Obj
 
 CARRY_ERROR: Final = "CarryError"
 """Type of the condition of an Application that does not fit into a work."""
-OF_HUB: Final = frozenset({CARRY_ERROR})
+CONTENT_ERROR: Final = "ContentError"
+"""Of an Application that the hub cannot render for its cluster."""
+CONTENT_WAIT: Final = "ContentWaiting"
+"""Of one whose content waits: for a repository, or for the cluster's agent."""
+OF_HUB: Final = frozenset({CARRY_ERROR, CONTENT_ERROR, CONTENT_WAIT})
 """Types that only the hub writes; what a cluster reports under such a name does not count."""
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from syncline.control.cache import OfKind, Snapshot
 from syncline.fleet.hub.works.admission import MAX_BYTES
 from syncline.fleet.pull import names, settings
+from syncline.fleet.pull.content.carrying import carried_app
 from syncline.fleet.pull.details import collected_from
 from syncline.fleet.pull.names import Variant
 from syncline.fleet.pull.propagation import AppObserved
@@ -18,6 +19,7 @@ from syncline.fleet.pull.reporting.setparts import MOST, is_part, report_name
 from syncline.kube.kinds.applicationfleet import GITOPS_CLUSTER, REPORT
 from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
+from syncline.kube.kinds.content import CONTENT
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER, PLACEMENT_DECISION
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.kinds.syncline import REPORT as DETAIL
@@ -121,6 +123,8 @@ class Carried:
     disabled: bool = False
     """The pull model is switched off: works stop to write."""
     unlisted: str = ""
+    content: Obj | None = field(default=None, repr=False)
+    """The ApplicationContent of its rendered manifests."""
 
 
 def observe_app(cache: Snapshot, ref: ObjectRef, chosen: Variant | None, limit: int = MAX_BYTES) -> Carried | None:
@@ -138,8 +142,9 @@ def observe_app(cache: Snapshot, ref: ObjectRef, chosen: Variant | None, limit: 
     if app is None or not carried:
         return Carried(ref.namespace, ref.name, variant, None, works, off, missing)
     target = annotations_of(app)[names.CLUSTER]
+    content = cache.get(ObjectRef(*CONTENT.group_kind, target, names.work_name(app)))
     seen = AppObserved(
-        app,
+        carried_app(app),
         cache.get(ObjectRef(*WORKS, target, names.work_name(app))),
         cache.get(ObjectRef(*CLUSTERS, "", target)),
         cache.objects(DECISIONS, ref.namespace) if acm else (),
@@ -148,7 +153,7 @@ def observe_app(cache: Snapshot, ref: ObjectRef, chosen: Variant | None, limit: 
         [one for one in works if names.is_part(one, target, names.work_name(app))],
         limit,
     )
-    return Carried(ref.namespace, ref.name, variant, seen, works, off, missing)
+    return Carried(ref.namespace, ref.name, variant, seen, works, off, missing, content)
 
 
 def argo_namespaces(cache: Snapshot) -> list[str]:

@@ -82,7 +82,7 @@ def wanted_work(seen: AppObserved, variant: Variant) -> Obj | Plan:
         return _failed(f'managedclusters.cluster.open-cluster-management.io "{target}" not found')
     project = None
     if variant is Variant.ACM:
-        if not _is_bound(target, seen.decisions):
+        if not is_bound(target, seen.decisions):
             why = f"no PlacementDecision in namespace {namespace_of(app)} selects cluster {target}: not carried"
             return Plan(why=why)
         named = str((app.get("spec") or {}).get("project") or "")
@@ -104,7 +104,7 @@ def _failed(error: str) -> Plan:
     return Plan(outcome=Retry(error), why=error)
 
 
-def _is_bound(cluster: str, decisions: Iterable[Obj]) -> bool:
+def is_bound(cluster: str, decisions: Iterable[Obj]) -> bool:
     """Whether a Placement of the Application's namespace selects the cluster. The annotation is the tenant's to write;
     a decision proves that an administrator has bound a set with that cluster to the namespace."""
     listed = ((one.get("status") or {}).get("decisions") or () for one in decisions)

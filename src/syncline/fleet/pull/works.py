@@ -8,6 +8,7 @@ from syncline.apply.last_applied import LAST_APPLIED
 from syncline.apply.managed import LABEL
 from syncline.argo.application import REFRESH, SKIP_RECONCILE
 from syncline.argo.clusters import IN_CLUSTER_SERVER
+from syncline.argo.content.names import RENDERED
 from syncline.fleet.pull import names
 from syncline.fleet.pull.names import Variant
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
@@ -22,7 +23,7 @@ FEEDBACK = {
     "syncRevision": ".status.sync.revision",
 }
 """What the cluster's agent reports of the Application: names of values and where they are."""
-_STAYS = {names.CLUSTER, names.CLUSTER_NAMESPACE, SKIP_RECONCILE}
+_STAYS = {names.CLUSTER, names.CLUSTER_NAMESPACE, SKIP_RECONCILE, RENDERED}
 _STAYS_BASIC = _STAYS | {names.DESTINATION_NAME, names.DESTINATION_SERVER}
 _IGNORED = {
     Variant.BASIC: [".operation"],

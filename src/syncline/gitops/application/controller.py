@@ -15,9 +15,11 @@ from syncline.argo.dependencies import DEPENDS_ON, depends_on
 from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.settings import CONFIG_MAP
 from syncline.control.cache import OfKind, Snapshot
-from syncline.control.controller import EVERY, Controller, Watch
+from syncline.control.controller import EVERY, Controller, Watch, comes_or_goes, differ
 from syncline.control.plan import Plan, Result
 from syncline.gitops.application.compared import Comparisons
+from syncline.gitops.application.content import CHUNKS, CONTENTS, of_chunk, of_content
+from syncline.gitops.application.content import INDICES as CONTENT_INDICES
 from syncline.gitops.application.manifests import Manifests, ManifestStore
 from syncline.gitops.application.observing.masking import masked_plan
 from syncline.gitops.application.observing.named import NamedCache
@@ -94,11 +96,14 @@ class Applications:
                 Watch(APPLICATION.group_kind, _of_dependency),
                 Watch(HOLD.group_kind, _of_hold),
                 Watch(POOL, _of_pool),
+                Watch(CONTENTS, of_content, differ(lambda one: one.get("content"))),
+                Watch(CHUNKS, of_chunk, comes_or_goes),
                 Watch(None, self._of_live, cluster=EVERY),
             ),
             indices={
                 INSTANCE_INDEX: self._system.instances,
                 DEPENDENCY_INDEX: OfKind(APPLICATION.group_kind, _depended_on),
+                **CONTENT_INDICES,
             },
             urgent=_is_operating,
             reaches=lambda server, home: applications_in(home, server, self._settings.control_namespace),

@@ -27,6 +27,8 @@ class RenderContext:
     namespace: str = ""
     kube_version: str = field(default="", compare=False)
     api_versions: tuple[str, ...] = field(default=(), compare=False)
+    content: str = ""
+    """What is known of manifests that a hub rendered for the Application; empty: its sources are read."""
 
     @property
     def name(self) -> str:

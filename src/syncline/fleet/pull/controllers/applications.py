@@ -8,10 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from syncline.argo.conditions import Condition
+from syncline.argo.content.entries import entries_of
+from syncline.argo.content.names import wants_content
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, comes_or_goes, differ
 from syncline.control.plan import Plan, Replace, Stalled, awaiting_lists
 from syncline.fleet.pull import names
+from syncline.fleet.pull.content.carrying import with_content
 from syncline.fleet.pull.notices import CARRY_ERROR, noted
 from syncline.fleet.pull.observe import (
     APPS,
@@ -31,6 +34,7 @@ from syncline.fleet.pull.observe import (
 from syncline.fleet.pull.operations import pending_start, with_pending_operation
 from syncline.fleet.pull.order.groups import BY_GROUP, ROLLOUTS
 from syncline.fleet.pull.propagation import AppObserved, plan_app, plan_gone, plan_read_only
+from syncline.kube.kinds.content import CONTENT
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
@@ -46,7 +50,7 @@ from syncline.kube.objects import (
 )
 
 
-def _content(app: Obj) -> tuple[Any, ...]:
+def travelling(app: Obj) -> tuple[Any, ...]:
     """Return the parts of an Application that travel, or decide whether it does: not its status."""
     return (
         labels_of(app),
@@ -71,11 +75,16 @@ def application_controller(observe: Callable[[Snapshot, ObjectRef], Carried | No
         if seen.seen is None:
             return plan_gone(seen.namespace, seen.name, seen.works)
         made = with_pending_operation(plan_app(seen.seen, seen.variant), seen.seen)
+        made = with_content(made, seen.seen, seen.content)
         return _with_notice(_without_repeats(made, seen.seen), seen.seen.app, now)
 
     def of_work(work: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
         named = names.hub_application(work)
         return (ObjectRef(*APPS, *named),) if named is not None else ()
+
+    def of_content(content: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+        named = (ref_of(one) for one in cache.indexed(BY_TARGET, namespace_of(content)) if wants_content(one))
+        return [ref for ref in named if dig(content, "content", "hub", "name") == ref.name]
 
     def of_cluster(cluster: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         return map(ref_of, cache.indexed(BY_TARGET, name_of(cluster)))
@@ -101,9 +110,10 @@ def application_controller(observe: Callable[[Snapshot, ObjectRef], Carried | No
     return Controller(
         name="pulled-application",
         kind=APPS,
-        predicate=differ(_content),
+        predicate=differ(travelling),
         watches=(
             Watch(WORKS, of_work, written),
+            Watch(CONTENT.group_kind, of_content, differ(entries_of)),
             Watch(CLUSTERS, of_cluster, comes_or_goes),
             Watch(PROJECTS, of_project, differ(lambda one: one.get("spec"))),
             Watch(DECISIONS, of_namespace, differ(lambda one: dig(one, "status", "decisions"))),

@@ -14,6 +14,7 @@ from syncline.fleet.spoke.work.deletion import hub_hash, identity
 from syncline.fleet.spoke.work.manifests.actions import Dropped, Looked
 from syncline.fleet.spoke.work.manifests.memory import EMPTY, Memory, Remembered
 from syncline.fleet.spoke.work.ownership import owned_by_work
+from syncline.kube.kinds.content import KEY_SECRET
 from syncline.kube.kinds.manifestworks import APPLIED_WORK, MANIFEST_WORK
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import (
@@ -232,4 +233,6 @@ def _refusal(kind: GroupKind, name: str) -> str:
         return "a work may not contain an AppliedManifestWork: it is the inventory of the agent; remove the manifest"
     if kind == GroupKind("", "Secret") and name == CREDENTIALS:
         return f"a work may not contain the Secret {CREDENTIALS}: it is the agent's access to its hub; remove it"
+    if kind == GroupKind("", "Secret") and name == KEY_SECRET:
+        return f"a work may not contain the Secret {KEY_SECRET}: it opens what the hub seals for the cluster; remove it"
     return ""

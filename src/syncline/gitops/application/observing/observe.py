@@ -29,6 +29,7 @@ from syncline.base.action import Action
 from syncline.base.clock import time_or_none
 from syncline.base.masking import Masker
 from syncline.control.cache import Cache, Snapshot
+from syncline.gitops.application.content import with_content
 from syncline.gitops.application.manifests import PATIENCE_S, Manifests, ManifestStore, Reading, local_manifests
 from syncline.gitops.application.observing.named import Named, NamedCache
 from syncline.gitops.application.observing.orphans import count_orphans
@@ -123,6 +124,8 @@ class AppObserved:
     settings: AppSettings
     kube_version: str = ""
     """Version of the destination; empty: unknown."""
+    content: str = ""
+    """As in :class:`RenderContext`."""
     reading: Reading | None = None
     """The running render for the spec; ``latest`` is older."""
     pinned_reading: Reading | None = None
@@ -267,7 +270,8 @@ class AppObserved:
     def context(self) -> RenderContext:
         """Return the context of a render, with the API versions that are served now."""
         served = served_texts(self.kinds.served)
-        return versioned_context(self.view, self.settings, self.kube_version, served)
+        found = versioned_context(self.view, self.settings, self.kube_version, served)
+        return replace(found, content=self.content)
 
 
 def works_in(namespace: str, settings: AppSettings, system: System) -> bool:
@@ -425,7 +429,7 @@ def observe_application(
         there = destinations.snapshot(remote) if destinations is not None else None
         problem = destinations.problem(remote) if destinations is not None else "this process does not connect to it"
     looked = there if there is not None else _nowhere()
-    context = render_context(view, settings)
+    context = with_content(cache, app, render_context(view, settings))
     project = _project(cache, project_ref, system.settings, clusters)
     latest = _kept_local(view, project) or store.get(view.sources, view.revisions_wanted, context)
     pinned, pinned_reading = _of_operation(view, store, context)
@@ -434,8 +438,7 @@ def observe_application(
     label = application_label(app)
     book = book or NamedCache()
     kinds = book.kinds(looked)
-    reach = _among_applications(view, project, clusters, settings)
-    pools = looked.objects(POOL)
+    reach, pools = _among_applications(view, project, clusters, settings), looked.objects(POOL)
     renders = latest, pinned
     named = _named(book, renders, kinds, view.destination_namespace)
     live = _live(looked, view, named, settings)
@@ -450,6 +453,7 @@ def observe_application(
         kinds=kinds,
         settings=settings,
         kube_version=looked.mapper.version,
+        content=context.content,
         namespace_live=looked.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
         unread=_unread(looked, view, named),
         project_unread=cache.unread(project_ref) if project is None else "",

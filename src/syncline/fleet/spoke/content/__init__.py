@@ -1,0 +1,1 @@
+"""Rendered content on its way onto the cluster, and for which key and versions it is made."""
