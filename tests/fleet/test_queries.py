@@ -199,6 +199,13 @@ def test_a_question_is_not_changed_after_it_was_admitted(fleet: Fleet) -> None:
     assert "a question is not changed" in str(answer.obj)
 
 
+def test_a_question_cannot_be_kept_from_expiring(fleet: Fleet) -> None:
+    query = query_object(question(Ask.DIFF), "c1", "kept")
+    query["metadata"]["finalizers"] = ["example.com/mine"]
+    answer = fleet.hub.admin.send(Request("POST", QUERIES.format("c1"), body=query))
+    assert "a question has no finalizers: it expires" in str(answer.obj)
+
+
 def test_a_question_about_the_application_of_another_cluster_is_refused(fleet: Fleet) -> None:
     found = status(fleet, question(Ask.MANIFESTS, "web-c2"), "c1")
     assert (found["phase"], "rows" in found) == ("Refused", False)

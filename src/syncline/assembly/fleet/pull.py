@@ -19,6 +19,7 @@ from syncline.cluster.access.users import service_account_user
 from syncline.control.cache import Cache
 from syncline.control.informer import Scope
 from syncline.control.loop import ControlLoop
+from syncline.fleet.hub.confinement import question_policy
 from syncline.fleet.pull.content.observe import Surroundings
 from syncline.fleet.pull.content.rendering import RenderContent
 from syncline.fleet.pull.controller import pull_controllers
@@ -57,7 +58,7 @@ def foreign_pull_objects(settings: PullSettings) -> list[Obj]:
     """Return what the role needs on another team's cluster, whose owner grants its rights."""
     namespace: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.argo_namespace}}
     kinds = (*crds(), application_set_crd(), *hub_cluster_crds(), manifest_work_crd())
-    own = (report_crd(), query_crd(), *content_crds(), fleet_rollout_crd())
+    own = (report_crd(), query_crd(), *content_crds(), fleet_rollout_crd(), *question_policy())
     return [namespace, *kinds, gitops_cluster_crd(), set_report_crd(), *own]
 
 

@@ -214,13 +214,14 @@ def policies() -> tuple[Obj, ...]:
                 ),
             ),
         ),
-        *_questions(),
+        *question_policy(),
     )
 
 
-def _questions() -> tuple[Obj, Obj]:
+def question_policy() -> tuple[Obj, Obj]:
     """Return the policy of questions about pulled Applications: who asks is who is logged in, and may read the
-    Application on the hub; for logs, as in Argo CD, that is a right of its own."""
+    Application on the hub; for logs, as in Argo CD, that is a right of its own. Nothing may keep a question from being
+    deleted. The role of the pull model installs it, too: it may run beside another hub's controllers."""
     app, who = "object.spec.application", "request.userInfo.username"
     check = f"authorizer.group('argoproj.io').resource('applications'){{}}.namespace({app}.namespace).name({app}.name)"
     allowed = check + ".check('get').allowed()"
@@ -233,6 +234,7 @@ def _questions() -> tuple[Obj, Obj]:
         (
             (f"object.spec.askedBy == {who}", f"'spec.askedBy must be the name of your user: ' + {who}"),
             (allowed.format(""), cannot.format("applications")),
+            ("!has(object.metadata.finalizers)", "'a question has no finalizers: it expires'"),
             (f"object.spec.ask != 'logs' || {logs}", cannot.format("applications/logs")),
         ),
     )
