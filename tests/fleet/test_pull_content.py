@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,13 +16,16 @@ from tests.fleet.world import Fleet, config_map
 from tests.gitops.behaviours.sim import Source
 
 from syncline.argo.content.chunks import unpacked
+from syncline.argo.content.entries import chunk_names
 from syncline.assembly.fleet.pull import pull_objects, pull_role
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.entropy import Entropy
 from syncline.control.virtual import LoopActor
 from syncline.fleet.pull.content.plan import GRACE_S
 from syncline.fleet.pull.controllers.parts import PullSettings
-from syncline.kube.client import Request
-from syncline.kube.errors import ApiError
+from syncline.gitops.application.manifests import SourceReader
+from syncline.kube.client import Request, Response, Transport
+from syncline.kube.errors import ApiError, Unavailable
 from syncline.kube.kinds.content import AGENT_NAMESPACE, KEY_SECRET
 from syncline.kube.objects import Obj, dig, name_of
 
@@ -37,11 +44,28 @@ def secret(name: str = "db", password: str = PASSWORD) -> Obj:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"password": password}}
 
 
+@dataclass
+class Dying:
+    """A connection of an agent that dies after so many writes of content, at either end. ``left``: shared by both."""
+
+    inner: Transport
+    left: list[int]
+
+    def send(self, request: Request) -> Response:
+        if not self.left[0]:
+            return Response.refused(Unavailable("killed"))
+        answer = self.inner.send(request)
+        if request.method != "GET" and ("contentchunks" in request.path or "applicationcontents" in request.path):
+            self.left[0] -= 1
+        return answer
+
+
 class Scene:
     """A hub that renders ``source``, and the cluster ``c1``, which reaches no repository."""
 
-    def __init__(self, *objects: Obj, clusters: tuple[str, ...] = ("c1",)) -> None:
+    def __init__(self, *objects: Obj, clusters: tuple[str, ...] = ("c1",), source: SourceReader | None = None) -> None:
         self.source = Source(*objects)
+        self.reader = source or self.source
         self.fleet = Fleet()
         settings = PullSettings(poll_s=120.0)
         self.objects = tuple(pull_objects(settings))
@@ -56,7 +80,7 @@ class Scene:
 
     def _pull(self) -> LoopActor:
         settings = PullSettings(poll_s=120.0)
-        role = pull_role(settings, renderer=self.source, objects=self.objects, entropy=Entropy(7))
+        role = pull_role(settings, renderer=self.reader, objects=self.objects, entropy=Entropy(7))
         return self.fleet.start_role(role)
 
     def restart_pull(self) -> None:
@@ -68,7 +92,7 @@ class Scene:
         made["metadata"]["annotations"]["syncline.dev/content"] = "agent"
         made["spec"] |= {"syncPolicy": {"automated": {"prune": True}}, **spec}
         made["spec"]["destination"] = {"name": cluster, "namespace": "default"}
-        made["spec"]["source"]["targetRevision"] = "main"
+        made["spec"]["source"].setdefault("targetRevision", "main")
         self.fleet.hub.send("POST", APPS.format("argocd"), made)
         self.fleet.time.advance(60)
 
@@ -346,6 +370,38 @@ def test_a_cut_connection_in_the_middle_of_a_transfer_is_made_up_for() -> None:
     assert scene.spoke(f"{MAPS}/m8")["data"]["text"] == "8" * 30_000
     assert scene.here()["status"]["sync"]["revision"] == scene.source.head
     assert "m20" in scene.maps() and "m22" not in scene.maps()
+
+
+def test_an_agent_that_is_killed_after_each_write_of_a_transfer_goes_on(scene: Scene) -> None:
+    fleet = scene.fleet
+    for count in range(1, 5):
+        left = [count]
+        wrap = partial(Dying, left=left)
+        fleet.start_agent("c1", wrap_hub=wrap, wrap_own=wrap)
+        scene.source.commit(config_map("a", text=f"new {count}"), secret(password=f"password-{count}-xyz"))
+        scene.refresh()
+        fleet.start_agent("c1")
+        fleet.time.advance(400)
+        assert scene.spoke(f"{MAPS}/a")["data"] == {"text": f"new {count}"}
+        assert scene.here()["status"]["sync"]["revision"] == scene.source.head
+        named = scene.spoke(CONTENTS.format(AGENT_NAMESPACE))["items"][0]["content"]["entries"]
+        assert set(scene.there(CHUNKS)) == {name for entry in named for name in chunk_names(entry)}
+
+
+def test_the_hub_renders_a_real_repository_with_its_own_reader(tmp_path: Path) -> None:
+    origin = tmp_path / "origin"
+    (origin / "a").mkdir(parents=True)
+    (origin / "a" / "kustomization.yaml").write_text("namePrefix: k-\nresources: [map.yaml]\n")
+    (origin / "a" / "map.yaml").write_text(json.dumps(config_map("a", text="1")))
+    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "one"]):
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+        subprocess.run(["git", "-C", str(origin), *identity, *words], check=True, timeout=30)
+    made = Scene(source=GitSourceReader(tmp_path / "mirrors", allow_local=True))
+    made.fleet.hub.send("PATCH", f"{PROJECTS}/default", {"spec": {"sourceRepos": ["*"]}})
+    made.send(source={"repoURL": str(origin), "path": "a", "targetRevision": "main"})
+    made.fleet.time.advance(120)
+    assert "ContentError" not in made.conditions()
+    assert made.maps() == ["k-a"]
 
 
 def test_a_hub_that_dies_between_writes_leaves_nothing_half_done() -> None:

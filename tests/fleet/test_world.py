@@ -21,7 +21,7 @@ from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
 MAPS = GroupKind("", "ConfigMap")
 
 
-def _copier(link: Link) -> tuple[Controller[Any], ...]:
+def _copier(link: Link, _draw: object = None) -> tuple[Controller[Any], ...]:
     """Return a controller that makes a ConfigMap on the cluster for each work of the hub."""
 
     def observe(hub: Snapshot, ref: ObjectRef) -> tuple[Obj, bool] | None:
