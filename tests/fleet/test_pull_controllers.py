@@ -224,6 +224,31 @@ def test_b87_the_report_and_its_works_go_with_the_set() -> None:
     assert works(fleet) == []
 
 
+def test_b87_also_works_go_that_the_report_does_not_name() -> None:
+    fleet = hub(PullSettings(Variant.ACM), "c1")
+    decided = "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/argocd/placementdecisions"
+    kind = {"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "PlacementDecision"}
+    fleet.hub.send("POST", decided, {**kind, "metadata": {"name": "d", "namespace": "argocd"}})
+    fleet.hub.send("PATCH", f"{decided}/d/status", {"status": {"decisions": [{"clusterName": "c1", "reason": ""}]}})
+    project = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"}, "spec": {}}
+    fleet.hub.send("POST", "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects", project)
+    in_a_set(fleet, "c1")
+    owners = fleet.hub.get(f"{APPS.format('argocd')}/web-c1")["metadata"]["ownerReferences"]
+    for name in ("second", "third"):
+        app = application(name)
+        app["metadata"]["ownerReferences"] = owners
+        fleet.hub.send("POST", APPS.format("argocd"), app)
+    fleet.time.advance(2)
+    fleet.hub.send("DELETE", f"{APPS.format('argocd')}/third")
+    fleet.time.advance(60)
+    entries = fleet.hub.get(f"{REPORTS}/set")["statuses"]["clusterConditions"]
+    assert (len(entries), len(works(fleet))) == (1, 3), "one entry for each cluster, and the last one counts"
+    fleet.hub.send("DELETE", f"{SETS}/set")
+    fleet.time.advance(60)
+    assert works(fleet) == []
+    assert fleet.hub.absent(f"{REPORTS}/set")
+
+
 def test_the_acm_variant_carries_what_a_placement_of_the_namespace_selects() -> None:
     fleet = hub(PullSettings(Variant.ACM), "c1")
     project = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject"}

@@ -30,6 +30,7 @@ from syncline.kube.objects import (
     labels_of,
     name_of,
     namespace_of,
+    ref_of,
 )
 
 GATHER_S: Final = 1.0
@@ -81,7 +82,19 @@ def plan_in_parts(seen: ReportsObserved, limit: int = LIMIT) -> Plan:
         gone = tuple(Delete.of(one, "the report that it belongs to is gone") for one in seen.parts)
         return Plan((gone,), why="parts are left of a report that is gone")
     known = [whole(live, seen.parts)] if live is not None else []
-    return plan_parts(_in_one_write(plan_reports(replace(seen, reports=known))), live, seen.parts, limit=limit)
+    plan = plan_reports(replace(seen, reports=known))
+    if known and not seen.sets:
+        plan = _with_all_works(plan, seen.works)
+    return plan_parts(_in_one_write(plan), live, seen.parts, limit=limit)
+
+
+def _with_all_works(plan: Plan, works: Iterable[Obj]) -> Plan:
+    """Return the plan that removes a set's report, with the works that the report does not name: it has one entry for
+    each cluster, and none for an Application that is gone. Upstream finds those in later passes."""
+    named = {action.target for step in plan.steps for action in step if isinstance(action, Delete)}
+    why = "its ApplicationSet is gone"
+    rest = tuple(Delete.of(one, why, propagation="Background") for one in works if ref_of(one) not in named)
+    return replace(plan, steps=(rest, *plan.steps)) if rest else plan
 
 
 def _in_one_write(plan: Plan) -> Plan:
