@@ -205,6 +205,12 @@ def test_a_watch_ends_with_the_roll_out(served: Served, shell: Shell, phase: str
     assert f"{phase}: here" in said
 
 
+def test_a_watch_begins_before_the_hub_has_put_a_set_in_order(served: Served, shell: Shell) -> None:
+    make(served, "early")
+    said = shell("rollout", "get", "early", "--watch", "--timeout", "1", code=3)
+    assert "waiting for the hub to put early in order" in said and "early is not done: no order is in force" in said
+
+
 def test_the_order_ahead_is_planned_from_what_the_hub_holds(served: Served, shell: Shell) -> None:
     make(served, "ahead")
     said = shell("plan", "rollout/default/ahead", code=2)

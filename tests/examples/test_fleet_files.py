@@ -8,10 +8,13 @@ import pytest
 from tests.cli.commanding import Shell
 from tests.cli.fleethub import cluster
 from tests.fleet.hub.hubs import GROUP
+from tests.fleet.test_pull_controllers import SETS
+from tests.fleet.test_pull_whole import fleet_of
 from tests.fleet.world import Fleet, managed_cluster
 
 from syncline.cli.access.manifests import read_manifests
 from syncline.control.executor import run_in_place
+from syncline.fleet.pull.order.annotations import CLUSTER_WAVE
 from syncline.kube import client
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.mapper import Mapper, discover
@@ -60,3 +63,14 @@ def test_the_plan_of_the_readme_names_both_clusters(capsys: pytest.CaptureFixtur
     for line in said.splitlines():
         assert line.strip() in readme, "the README shows what is printed"
     assert "ManifestWorkReplicaSet fleet/shop sends a work to cluster1, cluster2" in said
+
+
+def test_the_hub_takes_the_set_of_the_pull_model_and_puts_it_in_order() -> None:
+    fleet = fleet_of({})
+    for name, wave in (("aws-1", "0"), ("aws-2", "1")):
+        fleet.hub.send("POST", f"{GROUP}/v1/managedclusters", managed_cluster(name, labels={CLUSTER_WAVE: wave}))
+    (appset,) = read_manifests(str(FOLDER.parent / "pull" / "set.yaml"))
+    fleet.hub.send("POST", f"{SETS}?fieldValidation=Strict", appset)
+    fleet.time.advance(20)
+    found = fleet.hub.get("/apis/syncline.dev/v1alpha1/namespaces/argocd/fleetrollouts/shop")
+    assert [one["wave"] for one in found["status"]["waves"]] == [0, 1]

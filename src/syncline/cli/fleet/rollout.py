@@ -112,9 +112,9 @@ def get(
     if watching and output:
         raise CommandFailed("--watch prints lines; it goes without -o", USAGE)
     with Connection(kubeconfig, context) as link:
-        group, found = rollout_of(link, name, namespace)
         if watching:
-            return _watch(link, group, timeout)
+            return _watch(link, group_of(link, name, namespace), timeout)
+        _, found = rollout_of(link, name, namespace)
         now = link.now()
     if output == "name":
         print_names(RESOURCE, [name_of(found)])
@@ -128,14 +128,21 @@ def get(
 def _watch(link: Connection, group: Group, timeout: int) -> int:
     before: Obj | None = None
     for found in followed(link, hub_kind(link, ROLLOUT), group.where, timeout):
-        if found is None:
+        if found is None and before is not None:
             raise CommandFailed(f"FleetRollout {'/'.join(group.where)} was deleted meanwhile: no order is in force")
+        if found is None:
+            click.echo(f"waiting for the hub to put {group.target} in order", err=True)
+            continue
         for line in progress_lines(before, found):
             print(line, flush=True)
         before = found
         if phase_of(found) in ENDS and _is_current(found):
             return ENDS[phase_of(found)]
-    said = f"{phase_of(before)}: {dig(before, 'status', 'message') or ''}".rstrip(": ") if before is not None else ""
+    said = (
+        f"{phase_of(before)}: {dig(before, 'status', 'message') or ''}".rstrip(": ")
+        if before
+        else "no order is in force"
+    )
     raise CommandFailed(f"after {timeout} s {group.target} is not done: {said}", BLOCKED)
 
 
