@@ -18,6 +18,7 @@ from syncline.fleet.pull.controllers.clusters import (
     rights_controller,
     secret_controller,
 )
+from syncline.fleet.pull.controllers.hubcopies import copy_controller
 from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.controllers.queries import query_controller
 from syncline.fleet.pull.controllers.reports import report_controller
@@ -33,6 +34,7 @@ def pull_controllers(settings: PullSettings, content: Surroundings | None = None
     return (
         application_controller(reading.carried),
         order_controller(reading),
+        copy_controller(),
         status_controller(settings),
         report_controller(),
         query_controller(),

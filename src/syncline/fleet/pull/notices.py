@@ -19,7 +19,9 @@ CONTENT_ERROR: Final = "ContentError"
 """Of an Application that the hub cannot render for its cluster."""
 CONTENT_WAIT: Final = "ContentWaiting"
 """Of one whose content waits: for a repository, or for the cluster's agent."""
-OF_HUB: Final = frozenset({CARRY_ERROR, CONTENT_ERROR, CONTENT_WAIT})
+HUB_COPY_ERROR: Final = "HubCopyError"
+"""Of one that cannot run on the hub, too."""
+OF_HUB: Final = frozenset({CARRY_ERROR, CONTENT_ERROR, CONTENT_WAIT, HUB_COPY_ERROR})
 """Types that only the hub writes; what a cluster reports under such a name does not count."""
 
 

@@ -85,6 +85,7 @@ EXTENSIONS: tuple[Extension, ...] = (
     Extension("confirm-deletions", "Application, ApplicationSet", _OWN, "the hash of exactly these deletions"),
     Extension("rollout-evidence", "ApplicationSet", _OWN, "`strict`"),
     Extension("content", "Application", _PROJECT, "`agent`; the hub's AppProject permits the repositories"),
+    Extension("also-on-hub", "Application", _PROJECT, "`true`; the hub's AppProject permits the hub as destination"),
     Extension("seal", "any manifest", _OWN, "`true`; its content is sealed for the cluster"),
     Extension("rendered", "Application", _OWN, "a digest; content is read only by the Application it names", ours=True),
     Extension("rotated-at", "Secret", _RIGHTS, "a time", ours=True),
