@@ -128,8 +128,9 @@ def spec_of(served: Served, name: str) -> Obj:
 
 
 def test_a_roll_out_is_listed_shown_and_has_a_history(shell: Shell) -> None:
-    assert "shop   appset/shop   Progressing" in shell("rollout", "list", "-A")
-    assert shell("rollout", "list", "-o", "name") == "fleetrollout.syncline.dev/shop\n"
+    rows = [line.split()[:4] for line in shell("rollout", "list", "-A").splitlines()]
+    assert ["default", "shop", "appset/shop", "Progressing"] in rows
+    assert "fleetrollout.syncline.dev/shop" in shell("rollout", "list", "-o", "name").splitlines()
     assert "1      c2        shop-c2       Waiting" in shell("rollout", "get", "shop")
     assert shell.json("rollout", "get", "appset/default/shop")["status"]["release"] == RELEASE
     assert shell.json("rollout", "history", "rollout/shop")[0]["release"] == RELEASE
@@ -185,6 +186,7 @@ def test_roll_back_shows_what_each_cluster_goes_back_to(served: Served, shell: S
     assert "next: c1 goes back, the last wave first, by the same gates" in said
     assert spec_of(served, "shop")["rollBack"]["from"] == RELEASE
     assert f"rolls back from release {RELEASE} already" in shell("rollout", "roll-back", "shop")
+    ask(served, "PATCH", f"{ROLLOUTS}/shop", {"spec": {"rollBack": None}})
 
 
 def test_roll_back_is_refused_where_nothing_is_proven_before(served: Served, shell: Shell) -> None:
