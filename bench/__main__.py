@@ -28,6 +28,7 @@ from bench import (
     placements,
     pool,
     pull,
+    pullscene,
     separate,
     syncing,
     threeagents,
@@ -50,6 +51,7 @@ WATCHERS = 50
 ALONE: dict[str, Any] = {
     "virtual": virtual,
     "agents": threeagents,
+    "scene": pullscene,
     "applications": applications,
     "bombs": bombs,
     "butane": butane,

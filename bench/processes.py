@@ -190,6 +190,13 @@ class Blocking:
         """The decoded answer; a refusal ends the run."""
         return json.loads(self.text(path, method, body, content))
 
+    def find(self, path: str) -> Any:
+        """The decoded object, or None where there is none."""
+        self._link.request("GET", path)
+        answer = self._link.getresponse()
+        text = answer.read()
+        return json.loads(text) if answer.status < 300 else None
+
     def text(self, path: str, method: str = "GET", body: Any = None, content: str = "application/json") -> str:
         raw = body if body is None or isinstance(body, bytes) else json.dumps(body)
         if time.perf_counter() - self._used > IDLE_S:

@@ -39,11 +39,11 @@ def looks(found: Resolution | None = None, asking: bool = False) -> Looks:
 @pytest.mark.parametrize(
     ("known", "now", "fresh", "asks", "next_at"),
     [
-        (looks(), EPOCH, False, True, None),
+        (looks(), EPOCH, False, True, LATER),
         (looks(asking=True), EPOCH, False, False, None),
         (looks(Resolution(EPOCH, COMMIT)), EPOCH, False, False, LATER),
-        (looks(Resolution(EPOCH, COMMIT)), LATER, False, True, None),
-        (looks(Resolution(EPOCH, COMMIT)), EPOCH, True, True, None),
+        (looks(Resolution(EPOCH, COMMIT)), LATER, False, True, LATER + timedelta(seconds=POLL_S)),
+        (looks(Resolution(EPOCH, COMMIT)), EPOCH, True, True, LATER),
         (looks(Resolution(EPOCH, error="refused")), EPOCH, False, False, LATER),
     ],
     ids=[

@@ -3,6 +3,8 @@
 X25519 with an ephemeral key, HKDF-SHA256 and AES-256-GCM (as the base mode of RFC 9180 does it). Cluster, Application
 and the keyed digest of the plaintext are bound as associated data and in the derived key: a sealed chunk opens for
 nothing else. Each key encrypts one message, so the nonce is fixed.
+
+``cryptography`` is imported when something is sealed: most Applications are not, and commands that plan start at once.
 """
 
 from __future__ import annotations
@@ -13,12 +15,6 @@ import hashlib
 import hmac
 from dataclasses import dataclass, field
 from typing import Final
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from syncline.argo.content.chunks import ContentError
 
@@ -53,6 +49,8 @@ class PrivateKey:
 
     @property
     def public(self) -> PublicKey:
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
         return public_key(X25519PrivateKey.from_private_bytes(self.raw).public_key().public_bytes_raw())
 
 
@@ -79,6 +77,9 @@ def keyed_digest(secret: bytes, recipient: Recipient, key: str, plain: bytes) ->
 def seal(plain: bytes, recipient: Recipient, key: PublicKey, content_id: str, ephemeral: bytes) -> bytes:
     """Return the sealed bytes: the ephemeral public key, and the ciphertext with its tag. ``ephemeral``: 32 random
     bytes, for this one message. Raises :class:`ContentError` for a key that is none."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
     mine = X25519PrivateKey.from_private_bytes(ephemeral)
     sender = mine.public_key().public_bytes_raw()
     try:
@@ -92,6 +93,10 @@ def seal(plain: bytes, recipient: Recipient, key: PublicKey, content_id: str, ep
 def unseal(sealed: bytes, recipient: Recipient, key: PrivateKey, content_id: str) -> bytes:
     """Return what was sealed. Raises :class:`ContentError` for bytes that were changed, or are for another cluster,
     Application or content."""
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
     sender, text = sealed[:KEY_BYTES], sealed[KEY_BYTES:]
     bound = _bound(recipient, content_id, sender, key.public.raw)
     try:
@@ -121,4 +126,7 @@ def _framed(*parts: bytes) -> bytes:
 
 
 def _derived(shared: bytes, bound: bytes) -> bytes:
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
     return HKDF(SHA256(), KEY_BYTES, salt=None, info=bound).derive(shared)

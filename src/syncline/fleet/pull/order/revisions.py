@@ -144,6 +144,7 @@ class Looks:
             if next_at > now:
                 again.append(next_at)
                 continue
+            again.append(now + timedelta(seconds=poll_s))
             reason = "a refresh asks" if fresh else "not known yet" if found is None else "the poll interval is over"
             actions.append(ResolveRevision(one, asker, reason, 0.0 if fresh else poll_s))
         return Due(tuple(actions), min(again, default=None))
@@ -169,7 +170,7 @@ class Looks:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """``actions``: looks to make now; ``next_at``: when the next one is due, None: after these."""
+    """``actions``: looks to make now; ``next_at``: when the next ones are due, None: none but those that run."""
 
     actions: tuple[ResolveRevision, ...]
     next_at: datetime | None
