@@ -47,6 +47,8 @@ FORBIDDEN = (
 )
 LIMIT_S = 90.0
 
+Agent = Callable[[str, Running, Running, Path], contextlib.AbstractContextManager[object]]
+
 
 @dataclass
 class Scene:
@@ -99,6 +101,9 @@ class Scene:
         _git(self.repo, "commit", "-q", "-am", f"{after} replicas")
         return time.perf_counter()
 
+    def head(self) -> str:
+        return _git(self.repo, "rev-parse", "HEAD")
+
     def phase(self) -> str:
         found = self.api.find(f"/apis/syncline.dev/v1alpha1/namespaces/{NAMESPACE}/fleetrollouts/{SET}") or {}
         return str(found.get("status", {}).get("phase") or "")
@@ -115,26 +120,32 @@ class Scene:
 
 def figures(table: Table, *, quick: bool) -> None:
     """``quick``: nothing is shorter; one run takes about a minute."""
-    folder = _scenes()
+    folder = scenes()
     table.title("The scene pull-model: a hub and three clusters as processes over TLS")
-    with tempfile.TemporaryDirectory(prefix="bench-") as place, _scene(table, folder, Path(place)) as scene:
-        _administrator(scene)
-        begun = time.perf_counter()
-        for file, plural in (("gitopscluster.yaml", "gitopsclusters"), ("applicationset.yaml", "applicationsets")):
-            for one in load_all((folder / "pull-model" / file).read_text()).values:
-                scene.api.send("POST", f"/apis/{one['apiVersion']}/namespaces/{NAMESPACE}/{plural}", one)
+    with tempfile.TemporaryDirectory(prefix="bench-") as place, played(table, folder, Path(place)) as scene:
+        begun = begin(scene)
         scene.until("an Application for each cluster", lambda: len(scene.applications()) == len(CLUSTERS), begun)
         scene.until("the guestbook runs where it may", lambda: scene.replicas(1), begun)
-        scene.until("the hub knows it", lambda: scene.at(_head(scene.repo)), begun)
+        scene.until("the hub knows it", lambda: scene.at(scene.head()), begun)
         scene.until("the refusal is in the report, word for word", scene.refused, begun)
         begun = scene.commit(1, 2)
         scene.until("commit to two ready pods in each cluster", lambda: scene.replicas(2), begun)
-        scene.until("commit to the last report", lambda: scene.at(_head(scene.repo)), begun)
+        scene.until("commit to the last report", lambda: scene.at(scene.head()), begun)
         print(scene.run("report", SET, "-N", NAMESPACE))
         print(scene.run("explain", f"app/{REFUSED}-guestbook-app", "-N", NAMESPACE))
         _in_order(scene)
         for name, one in {"hub": scene.hub, **scene.spokes}.items():
             table.row(f"resident: {name}", f"{one.resident_mib():.0f} MiB", f"{one.cpu_s():.1f} s of CPU")
+
+
+def begin(scene: Scene) -> float:
+    """Make what an administrator makes, and the objects of the scene; return when."""
+    _administrator(scene)
+    begun = time.perf_counter()
+    for file, plural in (("gitopscluster.yaml", "gitopsclusters"), ("applicationset.yaml", "applicationsets")):
+        for one in load_all((scene.folder / "pull-model" / file).read_text()).values:
+            scene.api.send("POST", f"/apis/{one['apiVersion']}/namespaces/{NAMESPACE}/{plural}", one)
+    return begun
 
 
 def _in_order(scene: Scene) -> None:
@@ -162,7 +173,7 @@ def _in_order(scene: Scene) -> None:
     print(scene.run("rollout", "history", SET, "-n", NAMESPACE))
 
 
-def _scenes() -> Path:
+def scenes() -> Path:
     beside = Path(__file__).resolve().parents[2] / "shared" / "scenes"
     folder = Path(os.environ.get("SYNCLINE_SCENES") or beside)
     if not (folder / "pull-model").is_dir():
@@ -177,12 +188,10 @@ def _git(repo: Path, *arguments: str) -> str:
     ).stdout.strip()
 
 
-def _head(repo: Path) -> str:
-    return _git(repo, "rev-parse", "HEAD")
-
-
 @contextlib.contextmanager
-def _scene(table: Table, folder: Path, place: Path) -> Iterator[Scene]:
+def played(table: Table, folder: Path, place: Path, agent: Agent | None = None) -> Iterator[Scene]:
+    """Start the hub and the clusters; all have joined when it yields. ``agent`` starts the agent of a cluster; None:
+    the process of each cluster has its own."""
     repo = place / "repo"
     shutil.copytree(folder / "argocd-example-apps", repo)
     for path in (repo, *repo.rglob("*")):
@@ -196,9 +205,12 @@ def _scene(table: Table, folder: Path, place: Path) -> Iterator[Scene]:
         hub = stack.enter_context(_up(place / "hub", "--hub"))
         scene = Scene(table, folder, repo, hub, Blocking(hub))
         for name in CLUSTERS:
-            line = scene.run("hub", "token", "--server", hub.url).strip()
-            rights = ("--rights", "managed-by") if name == REFUSED else ()
-            scene.spokes[name] = stack.enter_context(_up(place / name, "--join", line, "--name", name, *rights))
+            more: tuple[str, ...] = ("--rights", "managed-by") if name == REFUSED else ()
+            if agent is None:
+                more = (*more, "--join", scene.run("hub", "token", "--server", hub.url).strip(), "--name", name)
+            scene.spokes[name] = stack.enter_context(_up(place / name, *more))
+            if agent is not None:
+                stack.enter_context(agent(name, hub, scene.spokes[name], place / f"{name}-agent"))
         begun = time.perf_counter()
         for name in CLUSTERS:
             while "proposed" in (said := scene.run("cluster", "accept", name)) or "error" in said:
