@@ -26,10 +26,10 @@ from syncline.cli.views.fleet.order import describe_order, order_obj
 from syncline.control.cache import Cache
 from syncline.control.executor import run_in_place
 from syncline.fleet.hub.budgets.observe import BUDGETS
+from syncline.fleet.hub.registration.leases import NODES_UPDATING
 from syncline.fleet.pull.observe import CLUSTERS, DETAILS, WORKS
 from syncline.fleet.pull.order.annotations import WINDOWS
 from syncline.fleet.pull.order.groups import ROLLOUTS
-from syncline.fleet.pull.order.observe import NODES
 from syncline.kube.kinds.syncline import BUDGET
 from syncline.kube.objects import Obj, ObjectRef, copied, meta, ref_of
 
@@ -146,7 +146,7 @@ def test_gates_of_one_cluster_are_named_with_the_time_at_which_they_open(story: 
     cache = edited(
         story.done,
         cluster(story.done, "c2", {WINDOWS: json.dumps(window)}),
-        cluster(story.done, "c3", {}, **{NODES: "True"}),
+        cluster(story.done, "c3", {}, **{NODES_UPDATING: "True"}),
         made,
     )
     order = planned(cache, ordered_set("v2"), LATER)

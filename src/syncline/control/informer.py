@@ -46,7 +46,7 @@ class Scope:
 
 
 WHOLE = Scope()
-IDENTITY = ("name", "namespace", "uid", "resourceVersion", "generation")
+IDENTITY = ("creationTimestamp", "name", "namespace", "uid", "resourceVersion", "generation")
 """The metadata that is cached of an object whose kind is watched for its changes only."""
 
 

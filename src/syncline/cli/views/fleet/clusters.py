@@ -10,10 +10,10 @@ from syncline.assembly.inspection.clusters import ClusterState, Counted
 from syncline.base.clock import format_time, time_or_none
 from syncline.cli.frame.output import age, table
 from syncline.fleet.conditions import find_condition
+from syncline.fleet.hub.registration.leases import NODES_UPDATING
 from syncline.fleet.hub.registration.pending import Pending
 from syncline.fleet.hub.sets import BY_LABELS, EXCLUSIVE, SetError, members
 from syncline.fleet.pull.order.annotations import wave_of_cluster
-from syncline.fleet.pull.order.observe import NODES
 from syncline.fleet.pull.order.windows import judge_windows
 from syncline.kube.objects import Obj, dig, labels_of, name_of, namespace_of
 
@@ -215,7 +215,7 @@ def _order(one: ClusterState, now: datetime) -> list[str]:
         owners = ", ".join(owner for owner, _ in one.windows)
         until = f", until {format_time(closed.until)}" if closed is not None and closed.until else ""
         lines.append(f"Windows:       {f'{closed.why}{until}' if closed else f'those of {owners} permit changes now'}")
-    nodes = find_condition(dig(one.obj, "status", "conditions") or (), NODES) or {}
+    nodes = find_condition(dig(one.obj, "status", "conditions") or (), NODES_UPDATING) or {}
     if nodes.get("status") == "True":
         since = age(time_or_none(nodes.get("lastTransitionTime")), now)
         lines.append(f"Nodes:         {nodes.get('message') or 'they are being updated'}, for {since}")

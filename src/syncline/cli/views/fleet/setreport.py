@@ -80,9 +80,11 @@ def causes_of(one: ApplicationState, now: datetime, *, whole: bool = False) -> l
     if one.standing is Standing.PROGRESSING and not lines:
         lines.append(str(one.operation.get("message") or "") if one.operation.get("phase") == "Running" else "")
         lines += [each.line for each in one.waits]
-    if one.pulled and not one.detailed and one.work is not None and one.standing is Standing.FAILING:
+    lines = [line for line in lines if line]
+    unsaid = not lines and one.sync == "OutOfSync"
+    if one.pulled and not one.detailed and one.work is not None and (one.standing is Standing.FAILING or unsaid):
         lines.append(NEEDS_AGENT)
-    lines = [line for line in lines if line] or ["-"]
+    lines = lines or ["-"]
     if len(lines) > MAX_CAUSES and not whole:
         lines = [*lines[:MAX_CAUSES], f"and {len(lines) - MAX_CAUSES} more (-o wide shows all)"]
     return lines

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from syncline.argo.content.entries import chunk_names, entries_of
 from syncline.argo.content.names import wants_content
+from syncline.base.clock import time_or_none
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, comes_or_goes, differ
 from syncline.control.plan import Delete, Plan, Requeue
@@ -30,10 +31,10 @@ from syncline.fleet.pull.content.plan import plan_content
 from syncline.fleet.pull.controllers.applications import application_controller, travelling
 from syncline.fleet.pull.observe import APPS, BY_TARGET, CONFIG_MAPS
 from syncline.kube.kinds.content import CHUNK
-from syncline.kube.objects import Obj, ObjectRef, name_of, namespace_of, ref_of
+from syncline.kube.objects import Obj, ObjectRef, meta, name_of, namespace_of, ref_of
 
 UNUSED_S: Final = 600.0
-"""Seconds for which a chunk stays that nothing names: one that was just written is named a moment later."""
+"""Age in seconds below which a chunk stays that nothing names: one that was just written is named a moment later."""
 MOST_IN_PLACE: Final = 200
 """Manifests up to which content is cut and sealed on the event loop."""
 
@@ -85,26 +86,25 @@ def _beside(seen: ContentObserved) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Unused:
+    """A chunk that no content names."""
+
     chunk: Obj
-    since: datetime | None
 
 
 def _chunk_controller() -> Controller[_Unused]:
-    """Return the controller that deletes chunks. Since when a chunk is unused is remembered by this process alone:
-    after a restart it stays a little longer."""
-    unused: dict[ObjectRef, datetime] = {}
+    """Return the controller that deletes chunks. What is deleted in the moment in which a content names it again is
+    written again by the controller of that content."""
 
     def observe(cache: Snapshot, ref: ObjectRef) -> _Unused | None:
         chunk = cache.get(ref)
         named = bool(cache.indexed(BY_CHUNK, f"{ref.namespace}/{ref.name}"))
         if chunk is None or named or not cache.has_synced(CONTENTS):
-            unused.pop(ref, None)
             return None
-        return _Unused({**chunk, "apiVersion": CHUNK.api_version, "kind": CHUNK.kind}, unused.get(ref))
+        return _Unused({**chunk, "apiVersion": CHUNK.api_version, "kind": CHUNK.kind})
 
     def plan(seen: _Unused, now: datetime) -> Plan:
-        since = seen.since or unused.setdefault(ref_of(seen.chunk), now)
-        left = (since + timedelta(seconds=UNUSED_S) - now).total_seconds()
+        made = time_or_none(meta(seen.chunk).get("creationTimestamp")) or now
+        left = (made + timedelta(seconds=UNUSED_S) - now).total_seconds()
         why = "no ApplicationContent names it"
         if left > 0:
             return Plan(outcome=Requeue(left, why, background=True), why=why)

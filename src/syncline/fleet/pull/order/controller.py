@@ -11,7 +11,7 @@ from syncline.control.controller import Controller, Watch, comes_or_goes, differ
 from syncline.control.plan import Plan
 from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.budgets.observe import BUDGETS
-from syncline.fleet.hub.registration.leases import AVAILABLE
+from syncline.fleet.hub.registration.leases import AVAILABLE, NODES_UPDATING
 from syncline.fleet.pull import names
 from syncline.fleet.pull.controllers.parts import ORDER
 from syncline.fleet.pull.observe import (
@@ -29,7 +29,7 @@ from syncline.fleet.pull.observe import (
 from syncline.fleet.pull.order.annotations import WINDOWS
 from syncline.fleet.pull.order.groups import BY_NEED, CLUSTER_SETS, INDICES, ROLLOUTS, group_of
 from syncline.fleet.pull.order.model import GroupSeen
-from syncline.fleet.pull.order.observe import NODES, Reading
+from syncline.fleet.pull.order.observe import Reading
 from syncline.fleet.pull.order.plan import plan_group
 from syncline.fleet.pull.order.proven import REVISIONS
 from syncline.kube.objects import (
@@ -95,7 +95,7 @@ def _content(app: Obj) -> tuple[Any, ...]:
 
 def _judged(cluster: Obj) -> tuple[Any, ...]:
     conditions = dig(cluster, "status", "conditions") or ()
-    said = [find_condition(conditions, one) or {} for one in (AVAILABLE, NODES)]
+    said = [find_condition(conditions, one) or {} for one in (AVAILABLE, NODES_UPDATING)]
     return (
         labels_of(cluster),
         annotations_of(cluster).get(WINDOWS),

@@ -14,7 +14,7 @@ from syncline.control.cache import Snapshot
 from syncline.control.plan import Plan
 from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.budgets.observe import observe_fleet
-from syncline.fleet.hub.registration.leases import AVAILABLE
+from syncline.fleet.hub.registration.leases import AVAILABLE, NODES_UPDATING
 from syncline.fleet.pull import names
 from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.observe import APPS, CLUSTERS, DETAILS, SETS, WORKS, Carried, observe_app
@@ -51,7 +51,7 @@ from syncline.fleet.pull.propagation import wanted_work
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, name_of, ref_of, uid_of
 
 NEEDED: Final = (APPS, WORKS, CLUSTERS, SETS, ROLLOUTS, CLUSTER_SETS, REVISIONS)
-NODES: Final = "SynclineNodesUpdating"
+_NOT_IDLE: Final = ("True", "Unknown")
 """Condition of a ManagedCluster: pools of the cluster are being updated, or held. Its agent writes it."""
 MOST_KEPT: Final = 500
 
@@ -219,7 +219,7 @@ def cluster_seen(cache: Snapshot, name: str, obj: Obj | None) -> ClusterSeen:
         return ClusterSeen(name, exists=False)
     conditions = dig(obj, "status", "conditions") or ()
     available = find_condition(conditions, AVAILABLE) or {}
-    nodes = find_condition(conditions, NODES) or {}
+    nodes = find_condition(conditions, NODES_UPDATING) or {}
     return ClusterSeen(
         name,
         True,
@@ -228,5 +228,5 @@ def cluster_seen(cache: Snapshot, name: str, obj: Obj | None) -> ClusterSeen:
         available.get("status") == "True",
         str(available.get("lastTransitionTime") or ""),
         windows_of(cache, obj),
-        str(nodes.get("message") or "they are being updated")[:400] if nodes.get("status") == "True" else "",
+        str(nodes.get("message") or "they are being updated")[:400] if nodes.get("status") in _NOT_IDLE else "",
     )

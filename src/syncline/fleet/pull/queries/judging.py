@@ -1,6 +1,7 @@
 """Which questions a hub lets a cluster's agent answer, and when it deletes them; pure.
 
-A question is accepted after an Event on its Application has said who asks what, so that no answer exists without one.
+A question is accepted after an Event on its Application has said who asks what; where the API refuses the Event, the
+audit log alone has it.
 Each expires, whether it was answered or not; how many are open is bounded for a cluster and for a person.
 """
 

@@ -1,6 +1,7 @@
 """The condition ``SynclineNodesUpdating`` of the agent's ManagedCluster: pools that are being updated, and Holds.
 
-The hub gives the cluster no new release meanwhile. Where the cluster has neither pools nor Holds nothing is written.
+The hub gives the cluster no new release meanwhile, nor while the agent may not read them (``Unknown``). Where the
+cluster has neither pools nor Holds nothing is written.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Done, Plan, Requeue, set_status
 from syncline.fleet.conditions import condition, find_condition, is_true, with_condition
+from syncline.fleet.hub.registration.leases import NODES_UPDATING
 from syncline.fleet.spoke.link import SPOKE, Link
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_POOL
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of
 
-NODES_UPDATING: Final = "SynclineNodesUpdating"
 CLUSTERS: Final = MANAGED_CLUSTER.group_kind
 POOLS: Final = MACHINE_CONFIG_POOL.group_kind
 HOLDS: Final = HOLD.group_kind
@@ -37,6 +38,8 @@ class NodesSeen:
     cluster: Obj = field(repr=False)
     pools: tuple[Obj, ...] = ()
     holds: tuple[Obj, ...] = ()
+    unread: str = ""
+    """Why pools or Holds may not be read."""
 
 
 def plan_nodes(seen: NodesSeen, now: datetime) -> Plan:
@@ -47,11 +50,12 @@ def plan_nodes(seen: NodesSeen, now: datetime) -> Plan:
     busy = [f"pool {name_of(one)} is updating" for one in seen.pools if _updating(one)]
     busy += [f"Hold {name_of(one)} of {dig(one, 'spec', 'owner')}: {dig(one, 'spec', 'reason')}" for one in living]
     before = find_condition(conditions, NODES_UPDATING)
-    if before is None and not busy:
+    if before is None and not busy and not seen.unread:
         return Plan(why="no machines are being updated")
     more = f" and {len(busy) - SHOWN} more" if len(busy) > SHOWN else ""
-    said = "; ".join(busy[:SHOWN])[:1000] + more if busy else "no machines are being updated"
-    made = condition(NODES_UPDATING, "True" if busy else "False", "Updating" if busy else "AsExpected", said)
+    said = "; ".join(busy[:SHOWN])[:1000] + more if busy else seen.unread[:1000] or "no machines are being updated"
+    unsure = ("Unknown", "NotReadable") if seen.unread else ("False", "AsExpected")
+    made = condition(NODES_UPDATING, *(("True", "Updating") if busy else unsure), said)
     left = [(end - now).total_seconds() for end in ends if end is not None and end > now]
     outcome = Requeue(min(left) + 1.0, "a Hold expires") if left else Done()
     if before is not None and {key: before.get(key) for key in made} == made:
@@ -74,7 +78,9 @@ def nodes_controller(link: Link) -> Controller[NodesSeen]:
         if cluster is None or spoke is None:
             return None
         found = [tuple(spoke.objects(kind)) if spoke.has_synced(kind) else () for kind in (POOLS, HOLDS)]
-        return NodesSeen(cluster, *found)
+        unread = (spoke.unread(ObjectRef(*kind, "", "")) for kind in (POOLS, HOLDS))
+        pools, holds = found
+        return NodesSeen(cluster, pools, holds, next(filter(None, unread), ""))
 
     def always(_obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
         return (mine,)
