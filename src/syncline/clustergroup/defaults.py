@@ -9,7 +9,7 @@ from syncline.kube.objects import Obj, copied
 
 RBAC: Final = "vp-rbac"
 """Key of the values of the chart's dependency."""
-_UNBOUND: Final = """hs = {}
+UNBOUND_CLAIMS: Final = """hs = {}
 if obj.status ~= nil then
   if obj.status.phase ~= nil then
     if obj.status.phase == "Pending" then
@@ -58,7 +58,7 @@ DEFAULTS: Final[Obj] = {
             "volumeMounts": [],
             "configManagementPlugins": [],
             "resourceTrackingMethod": "annotation",
-            "resourceHealthChecks": [{"kind": "PersistentVolumeClaim", "check": _UNBOUND}],
+            "resourceHealthChecks": [{"kind": "PersistentVolumeClaim", "check": UNBOUND_CLAIMS}],
             "resourceActions": [],
             "resourceExclusions": _EXCLUDED,
         },

@@ -1,0 +1,1 @@
+"""Validated Patterns on a cluster: installing them, their Argo CD, operators and policies."""
