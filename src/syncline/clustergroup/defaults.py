@@ -123,11 +123,11 @@ def _laid(base: Mapping[str, Any], more: Mapping[str, Any]) -> Obj:
 
 
 def with_defaults(given: Mapping[str, Any]) -> Obj:
-    """Return the values that the chart works with. A null takes a default away; where there is none, it stays."""
-    made = _filled(given, DEFAULTS)
+    """Return the values that the clusterGroup chart and its dependency work with."""
+    made = filled(given, DEFAULTS)
     before = made.get(RBAC)
     if before is None or isinstance(before, dict):
-        mine = _filled(before or {}, _RBAC_DEFAULTS)
+        mine = filled(before or {}, _RBAC_DEFAULTS)
         if isinstance(made.get("global"), dict):
             own = mine.get("global")
             mine["global"] = _laid(own if isinstance(own, dict) else {}, made["global"])
@@ -137,7 +137,8 @@ def with_defaults(given: Mapping[str, Any]) -> Obj:
     return made
 
 
-def _filled(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Obj:
+def filled(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Obj:
+    """Return values with a chart's defaults. A null takes a default away; where there is none, it stays."""
     made: Obj = copied(dict(given))
     for key, default in defaults.items():
         if key not in made:
@@ -145,5 +146,5 @@ def _filled(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Obj:
         elif made[key] is None:
             del made[key]
         elif isinstance(made[key], dict) and isinstance(default, dict):
-            made[key] = _filled(made[key], default)
+            made[key] = filled(made[key], default)
     return made

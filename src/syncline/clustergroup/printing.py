@@ -87,6 +87,16 @@ class Printer:
         """A value printed between double quotes by hand."""
         return read_again(f'"{printed(value)}"', self.part)
 
+    def single(self, value: Any) -> Any:
+        """A value printed between single quotes by hand."""
+        return read_again(f"'{printed(value)}'", self.part)
+
+    def block(self, text: Any, what: str) -> Any:
+        """A text that ``nindent`` prints below ``|``: its first line stays empty, and it ends with one newline."""
+        if not isinstance(text, str):
+            raise RenderFailed(self.part, f"{what}: wrong type for value; expected string; got {printed(text)[:80]!r}")
+        return read_again("|\n" + "".join(f"\n  {line}" for line in text.split("\n")), self.part)
+
     def quoted(self, value: Any) -> str | None:
         """A value through ``quote``, which prints nothing for nil."""
         return None if value is None else printed(value)
@@ -121,6 +131,27 @@ class Printer:
             return value.get(name)
         problem = "nil pointer" if value is None else f"it is {printed(value)[:80]!r}, not a map"
         raise RenderFailed(self.part, f"{what}: cannot read {name}: {problem}")
+
+    def reach(self, value: Any, *names: str) -> Any:
+        """A field of a field, as ``and`` looks for it: None where one on the way is empty."""
+        for name in names:
+            if is_empty(value):
+                return None
+            value = self.field(value, name, name)
+        return value
+
+    def same(self, value: Any, text: str, what: str) -> bool:
+        """Whether a value is a text, as ``eq`` says. Raises :class:`RenderFailed` for values of another type."""
+        if value is None or isinstance(value, str):
+            return bool(value == text)
+        problem = f"incompatible types for comparison: {printed(value)[:80]} and {text!r}"
+        raise RenderFailed(self.part, f"{what}: {problem}")
+
+    def lowered(self, value: Any, what: str) -> str:
+        """A text in lower case. Raises :class:`RenderFailed` for what is none."""
+        if not isinstance(value, str):
+            raise RenderFailed(self.part, f"{what}: wrong type for value; expected string; got {printed(value)[:80]!r}")
+        return value.lower()
 
     def template(self, text: Any, what: str) -> str:
         """A text that is a template itself. Raises :class:`RenderFailed`."""

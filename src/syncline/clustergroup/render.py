@@ -21,6 +21,7 @@ from syncline.clustergroup.objects import (
     smaller,
     subscriptions,
 )
+from syncline.clustergroup.ordering import rank
 from syncline.clustergroup.printing import floats, whole
 from syncline.clustergroup.schema import violations
 from syncline.kube.objects import Obj
@@ -56,15 +57,6 @@ PARTS: Final[tuple[Part, ...]] = (
     argocd.certificates,
 )
 """What makes the objects, in the order of the chart's files."""
-_KINDS: Final = (
-    "PriorityClass Namespace NetworkPolicy ResourceQuota LimitRange PodSecurityPolicy PodDisruptionBudget "
-    "ServiceAccount Secret SecretList ConfigMap StorageClass PersistentVolume PersistentVolumeClaim "
-    "CustomResourceDefinition ClusterRole ClusterRoleList ClusterRoleBinding ClusterRoleBindingList Role RoleList "
-    "RoleBinding RoleBindingList Service DaemonSet Pod ReplicationController ReplicaSet Deployment "
-    "HorizontalPodAutoscaler StatefulSet Job CronJob IngressClass Ingress APIService MutatingWebhookConfiguration "
-    "ValidatingWebhookConfiguration"
-)
-_RANKS: Final[Mapping[str, int]] = {kind: rank for rank, kind in enumerate(_KINDS.split())}
 
 
 def values_of(files: Iterable[Mapping[str, Any]]) -> Obj:
@@ -80,11 +72,5 @@ def render(values: Obj) -> list[Obj]:
     """Return the objects of a cluster group. ``values``: from :func:`values_of`. Raises :class:`RenderFailed`."""
     facts = Facts(values)
     made = [one for part in PARTS for one in part(facts)]
-    found: list[Obj] = whole(sorted(made, key=_rank))
+    found: list[Obj] = whole(sorted(made, key=rank))
     return found
-
-
-def _rank(obj: Obj) -> tuple[int, str]:
-    """Return the place of an object's kind in Helm's order of installation; unknown kinds come last, by name."""
-    kind = str(obj.get("kind") or "")
-    return (_RANKS[kind], "") if kind in _RANKS else (len(_RANKS), kind)

@@ -42,7 +42,7 @@ _SERVER: Final[Obj] = {
 _POLICY: Final = "\n".join(f"g, {who}, role:admin" for who in ("system:cluster-admins", "cluster-admins", "admin"))
 
 
-def _resources(limit: tuple[str, str], request: tuple[str, str]) -> Obj:
+def resources(limit: tuple[str, str], request: tuple[str, str]) -> Obj:
     pairs = {"limits": limit, "requests": request}
     return {"resources": {key: {"cpu": cpu, "memory": memory} for key, (cpu, memory) in pairs.items()}}
 
@@ -106,18 +106,18 @@ def _spec(out: Printer, facts: Facts, given: Obj) -> Obj:
         spec["resourceExclusions"] = _exclusions(out, excluded, secrets if _excludes_secrets(facts) else None)
     elif _excludes_secrets(facts):
         repo["volumes"] = [*repo["volumes"], secrets]  # where upstream's text lands
-    small = _resources(("500m", "256Mi"), ("250m", "128Mi"))
+    small = resources(("500m", "256Mi"), ("250m", "128Mi"))
     return {
         **spec,
         "resourceTrackingMethod": out.plain(given.get("resourceTrackingMethod")),
         "applicationInstanceLabelKey": "argocd.argoproj.io/instance",
-        "applicationSet": _resources(("2", "1Gi"), ("250m", "512Mi")),
-        "controller": {"processors": {}, **_resources(("4", "4Gi"), ("500m", "2Gi"))},
+        "applicationSet": resources(("2", "1Gi"), ("250m", "512Mi")),
+        "controller": {"processors": {}, **resources(("4", "4Gi"), ("500m", "2Gi"))},
         "sso": {"provider": "dex", "dex": {"openShiftOAuth": True, **small}},
         "initialSSHKnownHosts": {},
         "rbac": own_rights if is_empty(given.get("rbac")) else given["rbac"],
         "repo": repo,
-        "server": {**_SERVER, **_resources(("500m", "256Mi"), ("125m", "128Mi"))},
+        "server": {**_SERVER, **resources(("500m", "256Mi"), ("125m", "128Mi"))},
         "tls": {"ca": {}},
     }
 
@@ -154,7 +154,7 @@ def _repo(out: Printer, facts: Facts, given: Obj) -> Obj:
     repo: Obj = {
         "env": given.get("env"),
         "initContainers": [gather, *_listed(out, given, "initContainers")],
-        **_resources(("1", "1Gi"), ("250m", "256Mi")),
+        **resources(("1", "1Gi"), ("250m", "256Mi")),
         "volumeMounts": [mount, *_listed(out, given, "volumeMounts")],
         "volumes": volumes,
     }
