@@ -1,0 +1,242 @@
+"""Recorded steps of OLM's state machines (``conformance/patterns/operators.jsonl``, kind ``olm``).
+
+The functions under test take what upstream's functions read as arguments; this file reads it from the cases. Known
+differences are in ``known_operators.json``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.recorded import Case, cases_of, known
+
+from syncline.base.clock import parse_time
+from syncline.kube.objects import Obj, dig, labels_of, name_of, namespace_of
+from syncline.patterns.operators.granted import grants_of
+from syncline.patterns.operators.groups import Intersection, fails_forward
+from syncline.patterns.operators.installmodes import mode_set, unsupported
+from syncline.patterns.operators.installplans import Executed, check, transition
+from syncline.patterns.operators.names import MANAGED
+from syncline.patterns.operators.phases import Around, Moved, step
+from syncline.patterns.operators.requirements import Needs
+from syncline.patterns.operators.resolving import (
+    Decided,
+    Resolved,
+    decide,
+    planned,
+    settle,
+    unplanned,
+    waits_for_plan,
+)
+from syncline.patterns.operators.subscriptions import check_plan, plan_not_found, update_health
+
+KNOWN = known(Path(__file__).with_name("known_operators.json"))
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def of(family: str) -> list[Any]:
+    """The cases of a family that are not known to differ."""
+    every = [one for one in cases_of("patterns", "operators") if one["family"] == family]
+    marks = {name: pytest.mark.xfail(reason=why, strict=True) for name, why in KNOWN.items()}
+    return [pytest.param(one, id=one["id"], marks=[marks[one["id"]]] if one["id"] in marks else []) for one in every]
+
+
+def plain(value: Any) -> Any:
+    """Without what Go leaves out: nulls, empty lists and maps, and empty texts."""
+    if isinstance(value, dict):
+        made = {key: plain(one) for key, one in value.items()}
+        return {key: one for key, one in made.items() if one not in (None, "", [], {})}
+    return [plain(one) for one in value] if isinstance(value, list) else value
+
+
+def at(case: Case) -> datetime:
+    return parse_time(case["input"]["now"]) if "now" in case["input"] else NOW
+
+
+def sub(case: Case) -> tuple[Obj, Obj]:
+    before = case["input"]["before"]
+    return before.get("spec") or {}, before.get("status") or {}
+
+
+@pytest.mark.parametrize("case", of("subscription-catalog-health"))
+def test_a_subscription_says_how_its_catalogues_are(case: Case) -> None:
+    spec, status = sub(case)
+    after = update_health(spec, status, case["input"].get("catalogHealth") or [], at(case))
+    assert plain(after) == plain(case["expect"]["after"]["status"])
+    assert (after != status) == case["expect"]["updated"]
+
+
+@pytest.mark.parametrize("case", of("subscription-installplan-missing"))
+def test_a_subscription_says_that_its_install_plan_is_missing(case: Case) -> None:
+    assert plain(plan_not_found(sub(case)[1], at(case))) == plain(case["expect"]["after"]["status"])
+
+
+@pytest.mark.parametrize("case", of("subscription-installplan-status"))
+def test_a_subscription_says_what_became_of_its_install_plan(case: Case) -> None:
+    after = check_plan(sub(case)[1], case["input"]["installPlanStatus"], at(case))
+    assert plain(after) == plain(case["expect"]["after"]["status"])
+
+
+def kind_of(obj: Obj) -> str:
+    """The kind of an object; the recordings leave it out where the type says it."""
+    if "kind" in obj:
+        return str(obj["kind"])
+    marks = {
+        "template": "Deployment",
+        "install": "ClusterServiceVersion",
+        "clusterServiceVersionNames": "InstallPlan",
+        "source": "Subscription",
+    }
+    found = next((kind for key, kind in marks.items() if key in (obj.get("spec") or {})), "")
+    if not found and "roleRef" in obj:
+        found = "RoleBinding" if namespace_of(obj) else "ClusterRoleBinding"
+    if not found and "rules" in obj:
+        found = "Role" if namespace_of(obj) else "ClusterRole"
+    if not found and "namespaces" in (obj.get("status") or {}):
+        found = "OperatorGroup"
+    return found or "ServiceAccount"
+
+
+def by_name(objects: Iterable[Obj], kind: str) -> dict[str, Obj]:
+    return {name_of(one): one for one in objects if kind_of(one) == kind}
+
+
+def resolved(given: Mapping[str, Any]) -> Resolved:
+    error = str(given.get("unpackError") or "")
+    return Resolved(
+        tuple(given.get("resolvedSteps") or ()),
+        tuple(given.get("resolvedSubscriptions") or ()),
+        tuple(given.get("bundleLookups") or ()),
+        str(given.get("resolveError") or ""),
+        error,
+        fatal="fatal" in error,
+    )
+
+
+def worked(case: Case) -> tuple[list[Obj], list[Obj], str]:
+    """Subscriptions, InstallPlans and error after a pass over the namespace."""
+    given, now = case["input"], at(case)
+    subscriptions = list(by_name(given["existing"], "Subscription").values())
+    csvs, plans = by_name(given["existing"], "ClusterServiceVersion"), by_name(given["existing"], "InstallPlan")
+    groups = by_name(given["existing"], "OperatorGroup").values()
+    settled, changed = settle(subscriptions, csvs, plans, any(map(fails_forward, groups)), now)
+    if changed or all(map(waits_for_plan, settled)):
+        return list(settled), list(plans.values()), ""
+    decided: Decided = decide(settled, resolved(given), list(plans.values()), now)
+    if decided.plan is not None:
+        refused = next((c for c in ("ensureinstallplanfailed",) if case["id"].endswith(c)), "")
+        if refused:
+            decided = unplanned(settled, "fake install plan create error", now)
+        else:
+            created = {**decided.plan, "metadata": {**decided.plan["metadata"], "name": "", "uid": ""}}
+            decided = planned(decided, created, now)
+            return list(decided.subscriptions), [*plans.values(), created], decided.error
+    return list(decided.subscriptions), list(plans.values()), decided.error
+
+
+@pytest.mark.parametrize("case", [*of("subscription-sync"), *of("subscription-resolve")])
+def test_the_subscriptions_of_a_namespace_get_what_was_resolved(case: Case) -> None:
+    subscriptions, plans, error = worked(case)
+    after = case["expect"]["after"]
+    assert plain(subscriptions) == plain(after["subscriptions"])
+    assert error == case["expect"]["error"]
+    for plan, expected in zip(plans, after.get("installPlans") or [], strict=True):
+        expected["metadata"].pop("selfLink", None)
+        plan = {key: value for key, value in plan.items() if key not in ("kind", "apiVersion")}
+        assert plain(plan) == plain(expected)
+
+
+def untimed(value: Any) -> Any:
+    times = ("lastUpdateTime", "lastTransitionTime")
+    if isinstance(value, dict):
+        return {key: untimed(one) for key, one in value.items() if key not in times}
+    return [untimed(one) for one in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("case", of("installplan-sync"))
+def test_an_install_plan_says_why_it_cannot_be_worked_on(case: Case) -> None:
+    before = case["input"]["before"]
+    checked = check(before, case["input"]["existing"], NOW)
+    after = {**before, "status": checked.status or before["status"]}
+    assert untimed(plain(after)) == untimed(plain(case["expect"]["after"]))
+    assert checked.error == case["expect"]["error"]
+
+
+@pytest.mark.parametrize("case", of("installplan-transition"))
+def test_an_install_plan_moves_on(case: Case) -> None:
+    given = case["input"]
+    executed = Executed(given["executeError"], forbidden="forbidden" in given["executeError"])
+    status, error = transition(given["before"], executed, at(case), timedelta(seconds=given["timeoutSeconds"]))
+    assert untimed(plain(status)) == untimed(plain(case["expect"]["after"]["status"]))
+    assert error == case["expect"]["error"]
+
+
+def faked(case: Case) -> Any:
+    """The answer of upstream's stub for intersecting groups, which the name of the case gives."""
+    for word, found in (
+        ("addapis", Intersection.ADD),
+        ("removeapis", Intersection.REMOVE),
+        ("noapiconflict", Intersection.NONE),
+        ("conflict", Intersection.CONFLICT),
+    ):
+        if case["id"].endswith(word):
+            return lambda *_: found
+    raise AssertionError(case["id"])
+
+
+def passed(case: Case) -> tuple[dict[str, Moved], list[str]]:
+    """One step for each ClusterServiceVersion in their order; what is deleted is gone for the later ones."""
+    given = case["input"]
+    csvs = {name_of(one): one for one in given["csvs"]}
+    objects = given.get("objs") or []
+    managed = [one for one in objects if labels_of(one).get(MANAGED) == "true"]
+    services = [*(given.get("apis") or ())]
+    needs = Needs(
+        definitions={name_of(one): one for one in given.get("crds") or ()},
+        accounts=by_name(objects, "ServiceAccount"),
+        api_services={name_of(one): one for one in services},
+        grants=grants_of({**one, "kind": kind_of(one)} for one in objects),
+    )
+    around = Around(
+        csvs,
+        [one for one in given.get("clientObjs") or () if kind_of(one) == "OperatorGroup"],
+        by_name(managed, "Deployment"),
+        {name_of(one): one for one in given.get("clientObjs") or () if kind_of(one) == "OperatorCondition"},
+        needs,
+        **({"compare": faked(case)} if given.get("fakeAPIReconciler") else {}),
+    )
+    moved: dict[str, Moved] = {}
+    for one in given["csvs"]:
+        found = step(one, around, NOW)
+        moved[name_of(one)] = found
+        if found.delete:
+            del csvs[name_of(one)]
+        else:
+            csvs[name_of(one)] = {**one, "status": found.status}
+    return moved, [name for name, one in moved.items() if one.delete]
+
+
+@pytest.mark.parametrize("case", of("csv-transition"))
+def test_a_service_version_moves_on(case: Case) -> None:
+    moved, deleted = passed(case)
+    after = case["expect"]["after"] or {}
+    assert sorted(set(moved) - set(deleted)) == sorted(after)
+    for name, expected in after.items():
+        status = moved[name].status
+        read = ("phase", "reason", "message")
+        assert [status.get(key) or "" for key in read] == [expected.get(key) or "" for key in read], name
+        needed = [(one["kind"], one["name"], one["status"]) for one in expected.get("requirementStatus") or ()]
+        found = [(one["kind"], one["name"], one["status"]) for one in dig(status, "requirementStatus", default=())]
+        assert sorted(found) == sorted(needed)
+    assert {name: one.error for name, one in moved.items() if one.error} == (case["expect"]["errors"] or {})
+
+
+@pytest.mark.parametrize("case", of("csv-installmode"))
+def test_an_operator_says_which_namespaces_it_cannot_watch(case: Case) -> None:
+    given = case["input"]
+    modes = mode_set(given["installModes"])
+    assert unsupported(modes, given["operatorNamespace"], given["targetNamespaces"] or ()) == case["expect"]["error"]
