@@ -5,120 +5,35 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.fleet.contents import (
+    APP,
+    CHUNKS,
+    CONTENTS,
+    KEY,
+    MAPS,
+    OURS,
+    PASSWORD,
+    PROJECTS,
+    SECRETS,
+    Dying,
+    Scene,
+    secret,
+)
 from tests.fleet.test_pull_controllers import APPS, WORKS, application
-from tests.fleet.world import Fleet, config_map
-from tests.gitops.behaviours.sim import Source
+from tests.fleet.world import config_map
 
 from syncline.argo.content.chunks import unpacked
 from syncline.argo.content.entries import chunk_names
-from syncline.assembly.fleet.pull import pull_objects, pull_role
 from syncline.assembly.sources.reading import GitSourceReader
-from syncline.base.entropy import Entropy
-from syncline.control.virtual import LoopActor
 from syncline.fleet.pull.content.plan import GRACE_S
-from syncline.fleet.pull.controllers.parts import PullSettings
-from syncline.gitops.application.manifests import SourceReader
-from syncline.kube.client import Request, Response, Transport
-from syncline.kube.errors import ApiError, Unavailable
-from syncline.kube.kinds.content import AGENT_NAMESPACE, KEY_SECRET
-from syncline.kube.objects import Obj, dig, name_of
-
-OURS = "/apis/syncline.dev/v1alpha1/namespaces/{}"
-CHUNKS, CONTENTS = OURS + "/contentchunks", OURS + "/applicationcontents"
-MAPS = "/api/v1/namespaces/default/configmaps"
-SECRETS = "/api/v1/namespaces/default/secrets"
-PASSWORD = "correct-horse-battery-staple"
-KEY = f"/api/v1/namespaces/{AGENT_NAMESPACE}/secrets/{KEY_SECRET}"
-PROJECTS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects"
-APP = f"{APPS.format('argocd')}/web"
-
-
-def secret(name: str = "db", password: str = PASSWORD) -> Obj:
-    metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"password": password}}
-
-
-@dataclass
-class Dying:
-    """A connection of an agent that dies after so many writes of content, at either end. ``left``: shared by both."""
-
-    inner: Transport
-    left: list[int]
-
-    def send(self, request: Request) -> Response:
-        if not self.left[0]:
-            return Response.refused(Unavailable("killed"))
-        answer = self.inner.send(request)
-        if request.method != "GET" and ("contentchunks" in request.path or "applicationcontents" in request.path):
-            self.left[0] -= 1
-        return answer
-
-
-class Scene:
-    """A hub that renders ``source``, and the cluster ``c1``, which reaches no repository."""
-
-    def __init__(self, *objects: Obj, clusters: tuple[str, ...] = ("c1",), source: SourceReader | None = None) -> None:
-        self.source = Source(*objects)
-        self.reader = source or self.source
-        self.fleet = Fleet()
-        settings = PullSettings(poll_s=120.0)
-        self.objects = tuple(pull_objects(settings))
-        self.pull = self._pull()
-        project = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"}}
-        self.fleet.hub.send("POST", PROJECTS, {**project, "spec": {"sourceRepos": ["https://git.test/*"]}})
-        for name in clusters:
-            away = Source()
-            away.fails = "no route to the repository"
-            self.fleet.start_gitops(self.fleet.add(name), away)
-        self.fleet.time.advance(20)
-
-    def _pull(self) -> LoopActor:
-        settings = PullSettings(poll_s=120.0)
-        role = pull_role(settings, renderer=self.reader, objects=self.objects, entropy=Entropy(7))
-        return self.fleet.start_role(role)
-
-    def restart_pull(self) -> None:
-        self.fleet.time.actors.remove(self.pull)
-        self.pull = self._pull()
-
-    def send(self, name: str = "web", cluster: str = "c1", **spec: Any) -> None:
-        made = application(name, cluster)
-        made["metadata"]["annotations"]["syncline.dev/content"] = "agent"
-        made["spec"] |= {"syncPolicy": {"automated": {"prune": True}}, **spec}
-        made["spec"]["destination"] = {"name": cluster, "namespace": "default"}
-        made["spec"]["source"].setdefault("targetRevision", "main")
-        self.fleet.hub.send("POST", APPS.format("argocd"), made)
-        self.fleet.time.advance(60)
-
-    def refresh(self) -> None:
-        self.fleet.hub.send("PATCH", APP, {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}})
-        self.fleet.time.advance(60)
-
-    def spoke(self, path: str) -> Obj:
-        return self.fleet.members["c1"].get(path)
-
-    def listed(self, path: str, where: str = "c1") -> list[Obj]:
-        found: list[Obj] = self.fleet.hub.get(path.format(where))["items"]
-        return found
-
-    def there(self, path: str) -> list[str]:
-        return [name_of(one) for one in self.spoke(path.format(AGENT_NAMESPACE))["items"]]
-
-    def maps(self) -> list[str]:
-        return [name for name in self.there(MAPS) if name != "kube-root-ca.crt"]
-
-    def conditions(self) -> dict[str, str]:
-        found = dig(self.fleet.hub.get(APP), "status", "conditions") or ()
-        return {one["type"]: one["message"] for one in found}
-
-    def here(self) -> Obj:
-        return self.spoke(APP)
+from syncline.kube.client import Request
+from syncline.kube.errors import ApiError
+from syncline.kube.kinds.content import AGENT_NAMESPACE
+from syncline.kube.objects import name_of
 
 
 def _synced() -> Scene:

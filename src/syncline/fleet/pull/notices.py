@@ -11,7 +11,7 @@ from typing import Final
 
 from syncline.argo.conditions import Condition, merge_conditions
 from syncline.control.plan import SetStatus, set_status
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, dig
 
 CARRY_ERROR: Final = "CarryError"
 """Type of the condition of an Application that does not fit into a work."""
@@ -23,6 +23,12 @@ HUB_COPY_ERROR: Final = "HubCopyError"
 """Of one that cannot run on the hub, too."""
 OF_HUB: Final = frozenset({CARRY_ERROR, CONTENT_ERROR, CONTENT_WAIT, HUB_COPY_ERROR})
 """Types that only the hub writes; what a cluster reports under such a name does not count."""
+
+
+def content_waits(app: Obj) -> str:
+    """Return why the hub has no content for an Application yet; empty: nothing says so."""
+    found = (one for one in dig(app, "status", "conditions") or () if one.get("type") in (CONTENT_ERROR, CONTENT_WAIT))
+    return next((str(one.get("message") or "") for one in found), "")
 
 
 def noted(app: Obj, evaluated: Iterable[str], found: Sequence[Condition], now: datetime) -> tuple[SetStatus, ...]:

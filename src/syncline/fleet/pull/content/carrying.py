@@ -2,6 +2,7 @@
 
 The copy of the cluster names the version of its content that was rendered for exactly its sources. Until the hub has
 rendered new sources, the copy keeps the old ones with the old version; before the first version nothing travels.
+Under an order the copy stays as it is until then: the name of a release never stands on the content of another one.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def with_content(plan: Plan, seen: AppObserved, content: Obj | None) -> Plan:
             return _changed(plan, str(entry["digest"]), {})
     live = next(iter(applications_in(seen.work or {})), None)
     before = annotations_of(live or {}).get(RENDERED)
-    if live is None or not before:
+    if live is None or not before or seen.permit is not None:
         return Plan(why=WAITS)
     spec = live.get("spec") or {}
     return _changed(plan, before, {key: spec.get(key) for key in _SOURCES})

@@ -102,6 +102,8 @@ class ContentObserved:
     poll_s: float = 180.0
     argo_namespace: str = ""
     unlisted: str = ""
+    pinned: bool = False
+    """An order resolves its revisions: it answers a refresh."""
     used: frozenset[str] = frozenset()
     """Digests of content that the work names now: they stay."""
 
@@ -157,6 +159,7 @@ def _observed(
         {str(one.get("id")): str(one.get("name")) for each in entries_of(index) for one in each.get("sealed") or ()},
         settings.poll_s,
         settings.argo_namespace,
+        pinned=carried.seen.permit is not None and bool(carried.seen.permit.pins.commits),
         used=frozenset(annotations_of(one).get(RENDERED, "") for one in applications_in(carried.seen.work or {})),
     )
 

@@ -69,7 +69,7 @@ def _plan(seen: ContentObserved, app: Obj, now: datetime) -> Plan:
         render = RenderContent(seen.question, why, request if asked else "", old_s)
         return Plan(((render,),), Requeue(0, "rendered"), why)
     again = Requeue(max((found.at + _period(seen) - now).total_seconds(), 0.1), "look again", background=True)
-    answered: tuple[Action, ...] = (_without_refresh(app),) if request else ()
+    answered: tuple[Action, ...] = (_without_refresh(app),) if request and not seen.pinned else ()
     if found.error:
         return _noting(app, CONTENT_ERROR, f"the hub cannot render it: {found.error}", now, again, answered)
     try:

@@ -14,6 +14,7 @@ from syncline.fleet.hub.budgets.observe import BUDGETS
 from syncline.fleet.hub.registration.leases import AVAILABLE, NODES_UPDATING
 from syncline.fleet.pull import names
 from syncline.fleet.pull.controllers.parts import ORDER
+from syncline.fleet.pull.notices import content_waits
 from syncline.fleet.pull.observe import (
     APPS,
     BY_PROJECT,
@@ -90,7 +91,7 @@ def _plan(seen: GroupSeen, now: datetime) -> Plan:
 
 def _content(app: Obj) -> tuple[Any, ...]:
     parts = labels_of(app), annotations_of(app), owner_references(app), meta(app).get("deletionTimestamp")
-    return (*parts, app.get("spec"), app.get("operation"))
+    return (*parts, app.get("spec"), app.get("operation"), content_waits(app))
 
 
 def _judged(cluster: Obj) -> tuple[Any, ...]:

@@ -43,6 +43,8 @@ class Target:
     wanted: str = ""
     carried: str = ""
     cannot: str = ""
+    unmade: str = ""
+    """Why the hub cannot render its content; empty: it can, or its cluster renders."""
     aside: str = ""
     """Why it does not count: nothing waits for it; empty: it counts."""
     pins: Pins = field(default_factory=Pins)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from syncline.argo.application import REFRESH
+from syncline.argo.content.names import wants_content
 from syncline.argo.rollout.steps import assign
 from syncline.argo.rollout.strategy import is_rolling, steps_of
 from syncline.control.cache import Snapshot
@@ -17,6 +18,7 @@ from syncline.fleet.hub.budgets.observe import observe_fleet
 from syncline.fleet.hub.registration.leases import AVAILABLE, NODES_UPDATING
 from syncline.fleet.pull import names
 from syncline.fleet.pull.controllers.parts import PullSettings
+from syncline.fleet.pull.notices import content_waits
 from syncline.fleet.pull.observe import APPS, CLUSTERS, DETAILS, SETS, WORKS, Carried, observe_app
 from syncline.fleet.pull.order.annotations import Asked, asked_of, wave_of_cluster
 from syncline.fleet.pull.order.evidence import Facts, facts_of
@@ -169,7 +171,7 @@ class Reading:
         wave = next((one for one in (step, asked.wave, of_cluster) if one is not None), 0)
         aside = _aside(seen)
         target = Target(app, seen, wave, asked, aside=aside, depends=bool(needs_of(app)), rolling=step is not None)
-        target = replace(target, ordered=ordered)
+        target = replace(target, ordered=ordered, unmade=content_waits(app) if wants_content(app) else "")
         carried = observe_app(cache, ref_of(app), self.settings.variant, self.settings.manifest_limit)
         if carried is None or carried.seen is None or aside:
             return target

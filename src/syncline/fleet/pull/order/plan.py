@@ -178,7 +178,8 @@ def _turns(
                     going_back=going_back,
                 ),
             )
-        if not one.done and open_wave is None:
+        # Who cannot go back for want of content keeps none of the others at the bad release.
+        if not one.done and open_wave is None and not (going_back and one.target.unmade):
             open_wave, wave_of_open = one, wave
 
 
@@ -204,6 +205,8 @@ def _proof(one: Standing, release: str) -> list[Action]:
 
 
 def _outcome(seen: GroupSeen, order: OrderPlan, due: Due, now: datetime) -> Outcome:
+    if due.actions:
+        return Requeue(0, "what was looked up decides")
     moments = [one.proves_at for one in order.standings if one.proves_at is not None]
     moments += [wait.until for wait in order.waits.values() if wait.until is not None]
     after = [(one - now).total_seconds() for one in moments]

@@ -68,7 +68,7 @@ def _forward(target: Target, entry: Obj, now: datetime) -> Standing:
     if not goal:
         return Standing(target, "", entry, pending=True, why=target.cannot)
     if target.carried != goal:
-        return Standing(target, goal, entry, pending=True)
+        return Standing(target, goal, entry, pending=True, why=target.unmade)
     judged = _judged(target, goal, entry)
     proved = bool(target.proven) and target.proven[0].release == goal
     pending = target.operation
@@ -107,7 +107,7 @@ def _back(target: Target, entry: Obj, back_from: str) -> Standing:
         why = "it has proved no release before: it stays as it is"
         return Standing(target, target.carried, entry, done=True, why=why)
     if target.carried != found.release:
-        return Standing(target, found.release, entry, found, pending=True)
+        return Standing(target, found.release, entry, found, pending=True, why=target.unmade)
     judged = judge(target.facts, found.release, entry.get("operationBefore", ""), ())
     ended = judged.holds or bool(judged.failed) or not target.cluster.available
     return Standing(target, found.release, entry, found, done=ended, why=judged.failed or judged.why)

@@ -121,7 +121,7 @@ def _state(one: Standing, wait: Wait | None, permitted: str) -> tuple[str, str]:
     if one.failed:
         return "Failed", one.failed
     if permitted:
-        return "Permitted", ""
+        return "Permitted", one.why
     if wait is not None:
         return "Waiting", wait.why
     if one.proves_at is not None:
