@@ -13,7 +13,7 @@ from syncline.apply.diff import DiffSettings
 from syncline.argo.tracking import Tracking
 from syncline.gitops.comparison import compare as comparing
 from syncline.gitops.comparison.compare import Comparison, ComparisonInput, SyncCode, compare, live_refs
-from syncline.gitops.sync.model import KindTable
+from syncline.gitops.sync.kinds import KindTable
 from syncline.kube.objects import Obj, ObjectRef, ref_of
 from syncline.kube.schema.resources import builtin_resources
 

@@ -18,7 +18,7 @@ from syncline.apply.lua import Guarded
 from syncline.argo.excluded import ResourceFilter
 from syncline.argo.tracking import Tracking, TrackingMethod
 from syncline.gitops.comparison.compare import Comparison, ComparisonInput, compare
-from syncline.gitops.sync.model import KindTable
+from syncline.gitops.sync.kinds import KindTable
 from syncline.kube.objects import ResourceInfo, ref_of
 from syncline.kube.schema.resources import builtin_resources
 

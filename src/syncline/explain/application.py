@@ -32,6 +32,7 @@ from syncline.explain.view import Found, View, one_line
 from syncline.explain.waiting import (
     awaited_applications,
     awaited_conditions,
+    awaited_gates,
     awaited_windows,
     no_automated_sync,
 )
@@ -167,7 +168,16 @@ def _waits(view: View, seen: AppObserved) -> tuple[Cause, ...]:
         return ()
     observed = sync_observed(seen, seen.pinned, compare_application(seen, seen.pinned))
     report = _end_of_pass(view, observed)
-    return causes(*report) if report is not None else ()
+    if report is None:
+        return ()
+    wait = report[1].wait
+    if wait is not None and wait.kind is WaitKind.CONDITION:
+        awaited = {str(ref) for ref in wait.refs}
+        gates = [gate for gate in observed.gates if str(gate.condition.ref) in awaited]
+        closed = [*awaited_gates(seen, gates, observed.started_at), *awaited_conditions(seen, observed.started_at)]
+        if found := tuple(cause for cause in closed if cause.subject in awaited):
+            return found
+    return causes(*report)
 
 
 def _end_of_pass(view: View, observed: SyncObserved) -> tuple[SyncObserved, SyncPlan] | None:

@@ -5,6 +5,7 @@ The explanation of Applications calls these functions. Pure; they use the contro
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from syncline.argo.dependencies import DEPENDS_ON, depends_on, missing, not_ready
@@ -14,7 +15,15 @@ from syncline.base.clock import format_time, time_or_none
 from syncline.explain.view import Found, one_line
 from syncline.gitops.application.observing.observe import AppObserved
 from syncline.gitops.application.operating.autosync import SelfHealBackoff, decide
-from syncline.gitops.sync.conditions import WAIT_FOR, Condition, ConditionError, OutOfSteps, waits_of
+from syncline.gitops.sync.conditions import (
+    WAIT_FOR,
+    Condition,
+    ConditionError,
+    OutOfSteps,
+    WaveGate,
+    seen_by,
+    waits_of,
+)
 from syncline.kube.objects import Obj, ObjectRef, dig, ref_of
 
 MAX_STARTS = 1000
@@ -150,11 +159,33 @@ def awaited_conditions(observed: AppObserved, started: datetime | None) -> list[
     return list(found.values())
 
 
+def awaited_gates(observed: AppObserved, gates: Iterable[WaveGate], started: datetime | None) -> list[Cause]:
+    """Return the gates of the running operation that are closed."""
+    found: dict[str, Cause] = {}
+    for gate in gates:
+        problem = gate.unserved or _problem(observed, gate.condition)
+        if problem:
+            limit = gate.condition.deadline
+            then = "the operation goes on without it" if gate.goes_on else "the operation fails"
+            until = started + limit if started is not None and limit is not None else None
+            end = f"; {then} at {format_time(until)}" if until is not None else ""
+            cause = Cause(
+                str(gate.condition.ref),
+                "Missing" if observed.lookup(gate.condition.ref) is None else "Waiting",
+                f"{gate.who.kind} {gate.who.name} holds what comes after wave {gate.wave}: {problem}{end}",
+                started,
+                until=until,
+                then=then if limit is not None else "",
+            )
+            found.setdefault(str(gate.condition.ref), cause)
+    return list(found.values())
+
+
 def _problem(observed: AppObserved, condition: Condition) -> str:
+    known = seen_by(observed.referred.objects.get, observed.unread_there)
+    unread = observed.unread_there(condition.ref)
     try:
-        return condition.problem(
-            observed.lookup(condition.ref), observed.health, unread=observed.unread_there(condition.ref)
-        )
+        return condition.problem(observed.lookup(condition.ref), observed.health, unread=unread, known=known)
     except OutOfSteps as error:
         return str(error)
 

@@ -18,7 +18,8 @@ from syncline.apply.outcome import WaitKind
 from syncline.argo.application import AppView
 from syncline.base.clock import time_or_none
 from syncline.gitops.application.operating.operation import STARTED
-from syncline.gitops.sync.model import OperationPhase, ResultCode, ResultRow, SyncObserved, SyncPhase, SyncPlan, Wait
+from syncline.gitops.sync.model import OperationPhase, ResultCode, ResultRow, SyncObserved, SyncPlan, Wait
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.gitops.sync.results import rows_from_status
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, ref_of, uid_of
 from syncline.sources.errors import mask_credentials

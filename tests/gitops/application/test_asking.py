@@ -23,7 +23,7 @@ from syncline.control.plan import Plan, Result
 from syncline.control.pools import Pools
 from syncline.gitops.application.observing.observe import AppObserved, AppSettings
 from syncline.gitops.application.plan import plan_application, settle_asked
-from syncline.gitops.sync.model import KindTable
+from syncline.gitops.sync.kinds import KindTable
 from syncline.kube.objects import Obj, ObjectRef, dig
 
 ENDLESS = "def f: f; f"

@@ -11,7 +11,7 @@ from syncline.gitops.application import compared, plan
 from syncline.gitops.application.manifests import Manifests
 from syncline.gitops.comparison.compare import Comparison, ComparisonInput
 from syncline.gitops.comparison.compare import compare as really
-from syncline.gitops.sync.model import KindTable
+from syncline.gitops.sync.kinds import KindTable
 from syncline.rehearsal.world import World
 from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 

@@ -8,7 +8,7 @@ from syncline.argo.application import AppView
 from syncline.gitops.application.controller import MOST_IN_PLACE, Applications
 from syncline.gitops.application.manifests import ManifestStore
 from syncline.gitops.application.observing.observe import AppObserved, AppSettings
-from syncline.gitops.sync.model import KindTable
+from syncline.gitops.sync.kinds import KindTable
 from syncline.kube.objects import Obj, ObjectRef
 
 APP: Obj = {

@@ -25,15 +25,8 @@ from syncline.apply.annotations import HOOK_FINALIZER, hook_types, is_delete_hoo
 from syncline.apply.health import Health, health_of
 from syncline.apply.outcome import Outcome
 from syncline.base.clock import parse_time
-from syncline.gitops.sync.model import (
-    OperationPhase,
-    ResultRow,
-    Rules,
-    SelectedResource,
-    SyncObserved,
-    SyncOptions,
-    SyncPhase,
-)
+from syncline.gitops.sync.model import OperationPhase, ResultRow, Rules, SelectedResource, SyncObserved, SyncOptions
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.gitops.sync.plan import plan_sync, record
 from syncline.kube.objects import Obj, ObjectRef, ResourceInfo, finalizers, gvk_of, name_of, namespace_of
 

@@ -13,14 +13,8 @@ from tests.gitops.sync.pairing import pair_objects
 
 from syncline.apply.handler import SyncHandler
 from syncline.control.executor import run_in_place
-from syncline.gitops.sync.model import (
-    KindTable,
-    OperationPhase,
-    ResultRow,
-    SyncObserved,
-    SyncOptions,
-    SyncPlan,
-)
+from syncline.gitops.sync.kinds import KindTable
+from syncline.gitops.sync.model import OperationPhase, ResultRow, SyncObserved, SyncOptions, SyncPlan
 from syncline.gitops.sync.plan import plan_sync, record
 from syncline.kube.client import Request, Response
 from syncline.kube.mapper import Mapper, discover

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from syncline.gitops.comparison.pairs import arrange, pair_arranged
-from syncline.gitops.sync.model import KindTable, Pair
+from syncline.gitops.sync.kinds import KindTable
+from syncline.gitops.sync.model import Pair
 from syncline.kube.objects import Obj, ObjectRef
 
 

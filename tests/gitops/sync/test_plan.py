@@ -11,16 +11,9 @@ from typing import Any
 from syncline.apply.actions import DeleteHook, PruneObject
 from syncline.apply.outcome import Outcome, WaitKind
 from syncline.gitops.sync.cause import causes
-from syncline.gitops.sync.model import (
-    GATE_DEADLINE,
-    KindTable,
-    OperationPhase,
-    Pair,
-    SyncObserved,
-    SyncOptions,
-    SyncPhase,
-    SyncPlan,
-)
+from syncline.gitops.sync.kinds import KindTable
+from syncline.gitops.sync.model import GATE_DEADLINE, OperationPhase, Pair, SyncObserved, SyncOptions, SyncPlan
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.gitops.sync.plan import plan_preview, plan_sync, plan_termination, record
 from syncline.gitops.sync.results import images_of, rows_from_status, rows_to_status
 from syncline.kube.objects import Obj

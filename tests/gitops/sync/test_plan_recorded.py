@@ -15,7 +15,8 @@ from tests.gitops.sync.pairing import pair_objects
 
 from syncline.apply.annotations import delete_policies, hook_types, is_delete_hook, is_hook
 from syncline.base.clock import parse_time
-from syncline.gitops.sync.model import KindTable, Rules, SelectedResource, SyncObserved, SyncOptions
+from syncline.gitops.sync.kinds import KindTable
+from syncline.gitops.sync.model import Rules, SelectedResource, SyncObserved, SyncOptions
 from syncline.gitops.sync.task import Task
 from syncline.gitops.sync.tasks import build_tasks, namespace_manifest
 from syncline.kube.objects import (

@@ -10,7 +10,7 @@ import fnmatch
 from collections import Counter
 from typing import Any
 
-from syncline.gitops.sync.model import KindTable
+from syncline.gitops.sync.kinds import KindTable
 from syncline.kube.objects import (
     GVK,
     GroupKind,

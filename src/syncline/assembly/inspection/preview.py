@@ -35,6 +35,7 @@ from syncline.assembly.machines.forecast import (
     broken_conditions,
     conditions_before,
     gate_limits,
+    gates_after,
     guarded,
     held_pools,
     left_out,
@@ -493,7 +494,7 @@ def _group(
         for action, change in planned
         if change is not None
     )
-    needs, limits = conditions_before(observed, wave), gate_limits(observed, wave)
+    needs, limits = conditions_before(observed, wave), (*gates_after(observed, wave), *gate_limits(observed, wave))
     waits = tuple(replace(wait, refs=tuple(_placed(observed, ref) for ref in wait.refs)) for wait in wave.waits)
     return PlannedGroup(str(wave.phase), wave.wave, changes, waits, wave.notes, needs, limits, holds)
 

@@ -18,7 +18,8 @@ from syncline.control.cache import Snapshot
 from syncline.control.executor import run_in_place
 from syncline.gitops.application.observing.schemas import SchemaCache
 from syncline.gitops.sync import messages
-from syncline.gitops.sync.model import ResultCode, SyncObserved, SyncPhase
+from syncline.gitops.sync.model import ResultCode, SyncObserved
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.gitops.sync.plan import PlannedWave, plan_dry_run, record
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import Unanswered

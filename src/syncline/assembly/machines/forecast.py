@@ -15,7 +15,15 @@ from syncline.argo.dependencies import dependency_problem, depends_on, not_ready
 from syncline.argo.guard import GUARD, guard_asked, mass_deletion
 from syncline.gitops.application.observing.observe import AppObserved
 from syncline.gitops.application.operating.holds import pools_to_hold
-from syncline.gitops.sync.conditions import Condition, ConditionError, OutOfSteps, gate_deadline, waits_of
+from syncline.gitops.gates.sequence import awaited_by, is_job
+from syncline.gitops.sync.conditions import (
+    Condition,
+    ConditionError,
+    OutOfSteps,
+    gate_deadline,
+    seen_by,
+    waits_of,
+)
 from syncline.gitops.sync.model import SyncObserved
 from syncline.gitops.sync.plan import PlannedWave
 from syncline.kube.kinds.syncline import HOLD
@@ -48,6 +56,22 @@ def conditions_before(observed: SyncObserved, wave: PlannedWave) -> tuple[str, .
     return tuple(dict.fromkeys(found))
 
 
+def gates_after(observed: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
+    """Return what holds the waves after this one beyond its objects' health: gates, waits in place of Jobs, and what
+    Jobs wait for where their command can be read."""
+    found = []
+    for gate in observed.gates:
+        if (gate.phase, gate.wave) == (wave.phase, wave.wave) and not gate.refused:
+            who = f"{gate.who.kind} {gate.who.name}" + (", without a pod" if gate.to_end else "")
+            what = gate.unserved or _condition(observed, gate.condition, goes_on=gate.goes_on)
+            found.append(f"{what} ({who})")
+    for action in _applied(observed, wave):
+        awaited = awaited_by(action.target) if is_job(action.target) else None
+        if awaited is not None:
+            found.append(f"Job {name_of(action.target)}, which looks for {awaited} in a loop without an end")
+    return tuple(found)
+
+
 def gate_limits(observed: SyncObserved, wave: PlannedWave) -> tuple[str, ...]:
     """Return the gate deadlines of the wave's objects, and the action then."""
     found: list[str] = []
@@ -64,10 +88,12 @@ def _applied(observed: SyncObserved, wave: PlannedWave) -> list[ApplyObject]:
     return [action for action in wave.actions if isinstance(action, ApplyObject)] if observed.durable else []
 
 
-def _condition(observed: SyncObserved, condition: Condition) -> str:
+def _condition(observed: SyncObserved, condition: Condition, *, goes_on: bool = False) -> str:
     ref = condition.ref
     where = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
-    if condition.condition:
+    if condition.gate or condition.exists:
+        wanted = f"gate {condition.gate}" if condition.gate else "it is there"
+    elif condition.condition:
         wanted = f"condition {condition.condition} is True"
     elif condition.jsonpath:
         wanted = f"{condition.jsonpath} is {condition.value!r}" if condition.value is not None else condition.jsonpath
@@ -75,11 +101,15 @@ def _condition(observed: SyncObserved, condition: Condition) -> str:
         wanted = condition.cel or "it is healthy"
     try:
         problem = condition.problem(
-            observed.rules.lookup(ref), observed.rules.health, unread=observed.rules.unread(ref)
+            observed.rules.lookup(ref),
+            observed.rules.health,
+            unread=observed.rules.unread(ref),
+            known=seen_by(observed.rules.behind_gate, observed.rules.unread),
         )
     except OutOfSteps as error:
         problem = str(error)
-    limit = f", at most {_span(condition.deadline)}" if condition.deadline is not None else ""
+    then = ", then it goes on" if goes_on else ""
+    limit = f", at most {_span(condition.deadline)}{then}" if condition.deadline is not None else ""
     return f"{ref.kind} {where}: {wanted}{limit} (now: {problem or 'it holds'})"
 
 
@@ -97,6 +127,8 @@ def broken_conditions(observed: SyncObserved, wave: PlannedWave) -> tuple[str, .
             waits_of(action.target, observed.kinds, observed.namespace, observed.rules.refuses)
         except ConditionError as error:
             found.append(f"{action.ref}: {error}")
+    place = wave.phase, wave.wave
+    found += [f"{one.who}: {one.refused}" for one in observed.gates if one.refused and (one.phase, one.wave) == place]
     return tuple(found)
 
 

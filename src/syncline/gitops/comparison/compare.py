@@ -51,7 +51,8 @@ from syncline.gitops.comparison.targets import (
     prepare_targets,
     scoped,
 )
-from syncline.gitops.sync.model import KindTable, Pair
+from syncline.gitops.sync.kinds import KindTable
+from syncline.gitops.sync.model import Pair
 from syncline.kube.objects import (
     Obj,
     ObjectRef,

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from syncline.apply.annotations import is_hook, is_ignored
-from syncline.gitops.sync.model import KindTable, Pair
+from syncline.gitops.sync.kinds import KindTable
+from syncline.gitops.sync.model import Pair
 from syncline.kube.objects import Obj, ObjectRef, gvk_of, name_of, namespace_of, ref_of, uid_of
 
 Known = Mapping[tuple[int, int], Pair]

@@ -14,7 +14,7 @@ from syncline.apply.annotations import SYNC_OPTIONS
 from syncline.argo.conditions import Condition
 from syncline.argo.excluded import ResourceFilter
 from syncline.argo.tracking import Tracking, TrackingError, is_definition
-from syncline.gitops.sync.model import KindTable
+from syncline.gitops.sync.kinds import KindTable
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, gvk_of, meta, name_of, namespace_of, ref_of
 
 

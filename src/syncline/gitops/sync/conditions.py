@@ -3,7 +3,7 @@
 Called before a wave runs and after running tasks were judged. A condition reads one object of the cluster: that it
 exists and is healthy, that a condition of its status is True, or a JSONPath or CEL expression on it. The project is
 checked before any lookup; no text contains a value from the object. The languages are imported with the first
-expression, as most Applications have none.
+expression, as most Applications have none. A gate (``{gate: NAME, name}``) reads what follows from one object, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from syncline.apply.health import Health, HealthStatus
 from syncline.base.clock import time_or_none
-from syncline.gitops.sync.model import KindTable
+from syncline.gitops.gates.checks import GATES, Hidden, Known
+from syncline.gitops.sync.kinds import KindTable
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig
 from syncline.kube.text.durations import DurationError, parse_duration
 from syncline.kube.yaml.loading import YamlError, load
@@ -29,6 +31,7 @@ GATE_DEADLINE_KEY = "syncline.dev/gate-deadline"
 ON_DEADLINE = "syncline.dev/on-deadline"
 """``wait`` (default: only report it as overdue), ``fail`` or ``continue``."""
 ACTIONS = ("wait", "fail", "continue")
+GATE_FIELDS = {"gate", "name", "namespace", "deadline"}
 FIELDS = {"group", "kind", "name", "namespace", "condition", "jsonpath", "cel", "deadline"}
 MAX_WAITS = 50
 """Limit of conditions on one object, above any list that a person writes."""
@@ -63,6 +66,10 @@ class Condition:
     value: str | None = None
     cel: str = ""
     deadline: timedelta | None = None
+    gate: str = ""
+    """Name of a gate; ``ref`` is its subject."""
+    exists: bool = False
+    """Whether the object's existence is enough."""
 
     def problem(
         self,
@@ -71,13 +78,17 @@ class Condition:
         steps: Steps | None = None,
         *,
         unread: str = "",
+        known: Known | None = None,
     ) -> str:
-        """Return why the condition does not hold yet; empty if it does. ``unread``: why the object cannot be read.
-        Raises :class:`OutOfSteps` if an expression exceeds ``steps`` (None: the budget of one condition)."""
+        """Return why the condition does not hold yet; empty if it does. ``unread``: why the object cannot be read;
+        ``known``: what a gate looks at. Raises :class:`OutOfSteps` if an expression exceeds ``steps`` (None: the budget
+        of one condition)."""
+        if self.gate and known is not None:
+            return self._by_gate(known)
         if unread:
             return f"{self.ref} may not be read: {unread}"
-        if obj is None:
-            return f"{self.ref} is not there"
+        if obj is None or self.exists:
+            return f"{self.ref} is not there" if obj is None else ""
         if self.condition:
             listed = dig(obj, "status", "conditions", default=[])
             named = (one for one in listed if isinstance(one, dict) and one.get("type") == self.condition)
@@ -90,6 +101,13 @@ class Condition:
         judged = health(obj)
         good = judged is None or judged.status is HealthStatus.HEALTHY
         return "" if good or judged is None else f"{self.ref} is {judged.status}"
+
+    def _by_gate(self, known: Known) -> str:
+        try:
+            problem = GATES[self.gate].problem(self.ref, known)
+        except Hidden as hidden:
+            problem = str(hidden)
+        return f"gate {self.gate}: {problem}" if problem else ""
 
     def _by_path(self, obj: Obj, steps: Steps) -> str:
         from syncline.kube.text.jsonpath import JsonPathError, TooManySteps, compile_path
@@ -117,6 +135,36 @@ class Condition:
         except EvaluationError:  # its text may quote a value
             return f"{self.cel} of {self.ref} cannot be evaluated"
         return "" if found is True else f"{self.cel} of {self.ref} is not true"
+
+
+def seen_by(find: Callable[[ObjectRef], Obj | None], unread: Callable[[ObjectRef], str]) -> Known:
+    """Return how a gate finds objects: what may not be read is not absent."""
+
+    def known(ref: ObjectRef) -> Obj | None:
+        if why := unread(ref):
+            raise Hidden(f"{ref} may not be read: {why}")
+        return find(ref)
+
+    return known
+
+
+@dataclass(frozen=True, slots=True)
+class WaveGate:
+    """Something that holds the waves after ``wave`` of ``phase`` though it is no task."""
+
+    who: ObjectRef
+    """The Subscription, or the Job that this replaces."""
+    phase: SyncPhase
+    wave: int
+    condition: Condition
+    unserved: str = ""
+    """Why the object of the condition cannot be named yet."""
+    refused: str = ""
+    """Why nothing may be applied: the annotation is invalid, or the project does not permit its object."""
+    goes_on: bool = False
+    """At the deadline the operation goes on instead of failing."""
+    to_end: bool = False
+    """The end of the operation is held, too."""
 
 
 class Steps:
@@ -188,7 +236,7 @@ def waits_of(obj: Obj, kinds: KindTable, namespace: str, refuses: Callable[[Obje
     if len(listed) > MAX_WAITS:
         raise ConditionError(f"{WAIT_FOR}: found {len(listed)} conditions; at most {MAX_WAITS}")
     found = tuple(_condition(one, kinds, namespace) for one in listed)
-    refused = next((why for why in (refuses(one.ref) for one in found) if why), "")
+    refused = next((why for why in (refuses(ref) for one in found for ref in _named(one)) if why), "")
     if refused:
         raise ConditionError(f"{WAIT_FOR}: {refused}")
     return found
@@ -209,7 +257,30 @@ def _read(text: str) -> tuple[Any, str]:
         return None, str(error)
 
 
+def _named(condition: Condition) -> tuple[ObjectRef, ...]:
+    """Return the objects that a project has to permit."""
+    ref = condition.ref
+    return GATES[condition.gate].named(ref.name, ref.namespace) if condition.gate else (ref,)
+
+
+def _gate(entry: dict[str, Any], namespace: str) -> Condition:
+    name = str(entry["gate"])
+    if name not in GATES:
+        raise ConditionError(f"{WAIT_FOR}: gate: found {name[:80]!r}; allowed are {', '.join(sorted(GATES))}")
+    unknown = sorted(set(entry) - GATE_FIELDS)
+    if unknown:
+        fields = ", ".join(sorted(GATE_FIELDS))
+        raise ConditionError(f"{WAIT_FOR}: unknown field {unknown[0]!r} of a gate; allowed are {fields}")
+    if not entry.get("name"):
+        raise ConditionError(f"{WAIT_FOR}: found {entry!r}; write {{gate: {name}, name: NAME}}")
+    space = str(entry.get("namespace") or namespace) if GATES[name].namespaced else ""
+    deadline = _duration(entry["deadline"], WAIT_FOR) if entry.get("deadline") else None
+    return Condition(GATES[name].named(str(entry["name"]), space)[0], gate=name, deadline=deadline)
+
+
 def _condition(entry: Any, kinds: KindTable, namespace: str) -> Condition:
+    if isinstance(entry, dict) and entry.get("gate"):
+        return _gate(entry, namespace)
     if not isinstance(entry, dict) or not entry.get("kind") or not entry.get("name"):
         raise ConditionError(f"{WAIT_FOR}: found {entry!r}; write {{kind: Deployment, name: db, condition: Available}}")
     unknown = sorted(set(entry) - FIELDS)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from syncline.apply.outcome import WaitKind
 from syncline.gitops.sync.decide import needs_confirmation, prune_skipped
-from syncline.gitops.sync.model import SyncObserved, SyncPhase
+from syncline.gitops.sync.model import SyncObserved
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import ObjectRef
 

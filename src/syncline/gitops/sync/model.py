@@ -17,20 +17,14 @@ from syncline.apply.annotations import listed_value
 from syncline.apply.definition import defined_kind
 from syncline.apply.health import Health, health_of
 from syncline.apply.outcome import Outcome, WaitKind
+from syncline.gitops.sync.conditions import WaveGate
 from syncline.gitops.sync.facts import Facts
-from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, ResourceInfo, meta, ref_of
+from syncline.gitops.sync.kinds import KindTable
+from syncline.gitops.sync.phases import SyncPhase
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, meta, ref_of
 
 GATE_DEADLINE = timedelta(minutes=15)
 """Time after which a waiting gate is reported as overdue; the operation continues to wait."""
-
-
-class SyncPhase(StrEnum):
-    """Phases in their order."""
-
-    PRE_SYNC = "PreSync"
-    SYNC = "Sync"
-    POST_SYNC = "PostSync"
-    SYNC_FAIL = "SyncFail"
 
 
 class OperationPhase(StrEnum):
@@ -127,56 +121,6 @@ class SelectedResource:
         return same and self.namespace in ("", ref.namespace)
 
 
-@dataclass(frozen=True, slots=True)
-class KindProblem:
-    """Why a kind cannot be used, as API discovery words it."""
-
-    message: str
-    not_found: bool
-
-
-@dataclass(frozen=True)
-class KindTable:
-    """The kinds that the destination serves, by discovery."""
-
-    served: Mapping[GVK, ResourceInfo]
-
-    def find(self, gvk: GVK, verb: str = "get") -> ResourceInfo | KindProblem:
-        """Return the resource of a kind that supports ``verb``, or a KindProblem with client-go's message."""
-        info = self.served.get(gvk)
-        if info is None:
-            if (gvk.group, gvk.version) in self._versions:
-                return KindProblem(f'{gvk.group_kind} "" not found', not_found=True)
-            return KindProblem(
-                f"failed to discover server resources for group version {gvk.api_version}: "
-                "the server could not find the requested resource",
-                not_found=True,
-            )
-        if verb not in info.verbs:
-            return KindProblem(f'{verb} is not supported on resources of kind "{gvk.group_kind}"', not_found=False)
-        return info
-
-    def namespaced(self, group_kind: GroupKind) -> bool | None:
-        """Return whether a kind is namespaced in any version; None: unknown."""
-        return self._scopes.get(group_kind)
-
-    @cached_property
-    def _scopes(self) -> dict[GroupKind, bool]:
-        return {gvk.group_kind: info.namespaced for gvk, info in self.served.items()}
-
-    @cached_property
-    def groups_of(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the sorted groups that serve a kind of each name."""
-        found: dict[str, set[str]] = {}
-        for info in self.served.values():
-            found.setdefault(info.kind, set()).add(info.group)
-        return {kind: tuple(sorted(groups)) for kind, groups in found.items()}
-
-    @cached_property
-    def _versions(self) -> frozenset[tuple[str, str]]:
-        return frozenset((gvk.group, gvk.version) for gvk in self.served)
-
-
 @dataclass(frozen=True)
 class SyncOptions:
     """Settings of one operation: fields of ``operation.sync`` and its sync options (``Name=value``)."""
@@ -250,6 +194,10 @@ class Rules:
         """Return an object of the destination, for conditions in manifests."""
         return None
 
+    def behind_gate(self, ref: ObjectRef) -> Obj | None:
+        """Return an object that a gate looks at, though no manifest names it."""
+        return self.lookup(ref)
+
     def unread(self, ref: ObjectRef) -> str:
         """Return why an object of the destination cannot be read; empty if it can."""
         return ""
@@ -281,6 +229,8 @@ class SyncObserved:
     operation: str = ""
     """Name of this attempt (start time and attempt). It enables crash safety: created hooks are stamped, and results
     are stored before a hook is deleted. Empty: exactly upstream's behaviour."""
+    gates: tuple[WaveGate, ...] = ()
+    """What holds later waves, though it is not a task."""
     answers: tuple[Answers, ...] = ()
     """Outcomes of this reconcile so far; see :func:`syncline.gitops.sync.plan.record`."""
 

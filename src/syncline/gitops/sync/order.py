@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from syncline.apply.annotations import has_option
 from syncline.gitops.sync.facts import Facts
-from syncline.gitops.sync.model import SyncPhase
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.gitops.sync.task import Task
 
 KIND_ORDER = (

@@ -28,21 +28,16 @@ from syncline.gitops.sync.conditions import (
     ConditionError,
     OutOfSteps,
     Steps,
+    WaveGate,
     gate_deadline,
     is_conditioned,
     rests_until,
+    seen_by,
     waits_of,
 )
 from syncline.gitops.sync.decide import is_stamped, read_object
-from syncline.gitops.sync.model import (
-    GATE_DEADLINE,
-    OperationPhase,
-    ResultCode,
-    SyncObserved,
-    SyncPhase,
-    Wait,
-    WaveDone,
-)
+from syncline.gitops.sync.model import GATE_DEADLINE, OperationPhase, ResultCode, SyncObserved, Wait, WaveDone
+from syncline.gitops.sync.phases import SyncPhase, is_after
 from syncline.gitops.sync.run import Flow, Runner, RunState, ask, makes_room, makes_room_for
 from syncline.gitops.sync.state import SyncState, waiting_since
 from syncline.gitops.sync.task import Task
@@ -179,6 +174,7 @@ def _unreadable(observed: SyncObserved, tasks: Sequence[Task]) -> list[str]:
             count += len(_conditions(observed, task))
         except ConditionError as error:
             problems.append(f"{task.ref}: {error}")
+    problems += [f"{gate.who}: {gate.refused}" for gate in observed.gates if gate.refused]
     if count > MAX_ALL_WAITS:
         problems.append(f"{WAIT_FOR}: found {count} conditions in all manifests; at most {MAX_ALL_WAITS}")
     return problems
@@ -190,41 +186,82 @@ def _conditions(observed: SyncObserved, task: Task) -> tuple[Condition, ...]:
     )
 
 
-def _wait_for_conditions(state: SyncState, wave: Sequence[Task], now: datetime) -> bool:
-    """Return whether a condition of the wave's manifests does not hold yet. Deadlines count from the start of the
-    operation; an exceeded one fails it. After an expression exceeded its budget, evaluation pauses; the message records
-    that."""
+def _gates(observed: SyncObserved, wave: Sequence[Task], tasks: Sequence[Task]) -> list[WaveGate]:
+    """Return the gates between the waves so far and ``wave``; empty ``wave``: the end."""
+    here = {task.ref for task in tasks}
+    return [
+        gate
+        for gate in observed.gates
+        if (gate.to_end or gate.who in here)
+        and (is_after(wave[0].phase, wave[0].wave, gate.phase, gate.wave) if wave else gate.to_end)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A condition, the task that is failed by its deadline, and how a message begins."""
+
+    task: Task
+    condition: Condition
+    who: str
+    gate: WaveGate | None = None
+
+    def problem(self, state: SyncState, steps: Steps) -> str:
+        rules, one = state.observed.rules, self.condition
+        if self.gate is not None and self.gate.unserved:
+            return self.gate.unserved
+        known = seen_by(rules.behind_gate, rules.unread)
+        return one.problem(rules.lookup(one.ref), rules.health, steps, unread=rules.unread(one.ref), known=known)
+
+
+def _asked(observed: SyncObserved, wave: Sequence[Task], tasks: Sequence[Task], now: datetime) -> list[_Asked]:
+    if not observed.durable or not tasks:
+        return []
+    found = [_Asked(task, one, f"{task.ref} waits") for task in wave for one in _conditions(observed, task)]
+    for gate in _gates(observed, wave, tasks):
+        if not (gate.goes_on and _is_over(observed, gate.condition, now)):
+            what = f"what comes after wave {gate.wave}" if wave else "the end of the sync"
+            mine = next((task for task in tasks if task.ref == gate.who), None)
+            task = mine or (wave[0] if wave else tasks[-1])
+            found.append(_Asked(task, gate.condition, f"{gate.who} holds {what}", gate))
+    return found
+
+
+def _is_over(observed: SyncObserved, condition: Condition, now: datetime) -> bool:
+    return condition.deadline is not None and now >= observed.started_at + condition.deadline
+
+
+def _wait_for_conditions(state: SyncState, wave: Sequence[Task], tasks: Sequence[Task], now: datetime) -> bool:
+    """Return whether a condition of the wave's manifests, or a gate before it, does not hold yet. Deadlines count from
+    the start of the operation; an exceeded one fails it. After an expression exceeded its budget, evaluation pauses;
+    the message records that."""
     observed = state.observed
-    asked = [(task, one) for task in wave for one in _conditions(observed, task)] if observed.durable else []
-    over = [one for _, one in asked if one.deadline is not None and now >= observed.started_at + one.deadline]
+    asked = _asked(observed, wave, tasks, now)
+    over = [one for one in asked if _is_over(observed, one.condition, now)]
     rest = rests_until(observed.message)
     if asked and not over and rest is not None and now < rest <= now + timedelta(seconds=RETRY_S):
-        return _waits(state, [one.ref for _, one in asked], observed.message)
+        return _waits(state, [one.condition.ref for one in asked], observed.message)
     refs: list[ObjectRef] = []
     why = again = ""
     steps = Steps()
-    for task, condition in asked:
+    for one in asked:
         try:
-            problem = condition.problem(
-                observed.rules.lookup(condition.ref),
-                observed.rules.health,
-                steps,
-                unread=observed.rules.unread(condition.ref),
-            )
+            problem = one.problem(state, steps)
         except ConditionError as error:
             problem = str(error)
             if isinstance(error, OutOfSteps):
-                again = again or f"{task.ref} waits: {problem}"
-        if problem and condition in over:
-            assert condition.deadline is not None, "it is over"
-            text = f"{task.ref} waited for {condition.deadline.total_seconds():g} s: {problem}"
-            state.note(task, ResultCode.SYNC_FAILED, OperationPhase.FAILED, text)
+                again = again or f"{one.who}: {problem}"
+        if problem and one in over:
+            assert one.condition.deadline is not None, "it is over"
+            who = one.gate.who if one.gate is not None else one.task.ref
+            text = f"{who} waited for {one.condition.deadline.total_seconds():g} s: {problem}"
+            state.note(one.task, ResultCode.SYNC_FAILED, OperationPhase.FAILED, text)
             state.set_phase(OperationPhase.RUNNING, state.message, text)
             state.again = True
             return True
         if problem:
-            refs.append(condition.ref)
-            why = why or f"{task.ref} waits: {problem}"
+            refs.append(one.condition.ref)
+            why = why or f"{one.who}: {problem}"
     if again:
         why = f"{again}{JUDGED_AGAIN}{format_time(now + timedelta(seconds=RETRY_S))}"
     return bool(refs) and _waits(state, refs, why)
@@ -361,11 +398,13 @@ def _go_on(state: SyncState, runner: Runner, tasks: Sequence[Task]) -> Flow[None
         return
     pending = _out_of_sync(state.observed, [task for task in regular if task.pending])
     if not pending:
+        if _wait_for_conditions(state, (), tasks, runner.now):
+            return
         yield from runner.delete_hooks(_deletable(tasks, DeletePolicy.HOOK_SUCCEEDED), "the sync succeeded")
         state.set_phase(OperationPhase.SUCCEEDED, messages.NO_MORE_TASKS)
         return
     wave = [task for task in pending if (task.phase, task.wave) == (pending[0].phase, pending[0].wave)]
-    if _wait_for_conditions(state, wave, runner.now):
+    if _wait_for_conditions(state, wave, tasks, runner.now):
         return
     yield from _run_next(state, runner, tasks, wave)
 
@@ -376,6 +415,7 @@ def _fail_hooks(tasks: Sequence[Task]) -> list[Task]:
 
 def _run_next(sync_state: SyncState, runner: Runner, tasks: Sequence[Task], wave: Sequence[Task]) -> Flow[None]:
     """Run ``wave`` and record what is awaited, or how the operation ended."""
+    observed = sync_state.observed
     succeeded = _deletable(tasks, DeletePolicy.HOOK_SUCCEEDED)
     failed = _deletable(tasks, DeletePolicy.HOOK_FAILED)
     regular = [task for task in tasks if task.phase is not SyncPhase.SYNC_FAIL]
@@ -387,7 +427,7 @@ def _run_next(sync_state: SyncState, runner: Runner, tasks: Sequence[Task], wave
     match state:
         case RunState.FAILED:
             yield from _after_failure(sync_state, runner, wave, _fail_hooks(tasks), failed)
-        case RunState.SUCCESSFUL if len(wave) == len(pending) and not waits:
+        case RunState.SUCCESSFUL if len(wave) == len(pending) and not waits and not _gates(observed, (), tasks):
             yield from runner.delete_hooks(succeeded, "the sync succeeded")
             sync_state.set_phase(OperationPhase.SUCCEEDED, messages.ALL_TASKS_RUN)
         case RunState.SUCCESSFUL:

@@ -16,8 +16,9 @@ from syncline.apply.change import Change, classify_change
 from syncline.gitops.sync.cause import missing_service_account
 from syncline.gitops.sync.decide import apply_action, delete_hook, needs_confirmation, prune_action, prune_skipped
 from syncline.gitops.sync.gates import PlannedWait, gate_after
-from syncline.gitops.sync.model import Answers, OperationPhase, SyncObserved, SyncPhase, SyncPlan
+from syncline.gitops.sync.model import Answers, OperationPhase, SyncObserved, SyncPlan
 from syncline.gitops.sync.passes import dry_pass, sync_pass, terminate_pass
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.gitops.sync.run import Flow
 from syncline.gitops.sync.state import SyncState
 from syncline.gitops.sync.task import Task

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from syncline.gitops.sync.model import OperationPhase, ResultCode, ResultRow, SyncPhase
+from syncline.gitops.sync.model import OperationPhase, ResultCode, ResultRow
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.kube.objects import Obj, ObjectRef, dig
 
 _POD_SPECS = (("spec",), ("spec", "template", "spec"), ("spec", "jobTemplate", "spec", "template", "spec"))

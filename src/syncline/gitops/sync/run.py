@@ -27,8 +27,9 @@ from syncline.gitops.sync.decide import (
     release_hook,
     stranger_message,
 )
-from syncline.gitops.sync.model import GATE_DEADLINE, Answers, OperationPhase, ResultCode, SyncPhase
+from syncline.gitops.sync.model import GATE_DEADLINE, Answers, OperationPhase, ResultCode
 from syncline.gitops.sync.order import turn
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.gitops.sync.state import SyncState
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import is_terminating, ref_of

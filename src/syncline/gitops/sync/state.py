@@ -18,10 +18,10 @@ from syncline.gitops.sync.model import (
     ResultCode,
     ResultRow,
     SyncObserved,
-    SyncPhase,
     Wait,
     WaveDone,
 )
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.gitops.sync.results import images_of
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import ObjectRef, meta

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from syncline.apply.annotations import DeletePolicy, delete_policies
 from syncline.gitops.sync.facts import Facts
-from syncline.gitops.sync.model import OperationPhase, ResultCode, SyncPhase
+from syncline.gitops.sync.model import OperationPhase, ResultCode
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.kube.objects import GVK, Obj, ObjectRef
 
 

@@ -19,14 +19,10 @@ from syncline.apply.annotations import (
     has_option,
 )
 from syncline.gitops.sync.facts import Facts
-from syncline.gitops.sync.model import (
-    KindProblem,
-    OperationPhase,
-    Pair,
-    SyncObserved,
-    SyncPhase,
-)
+from syncline.gitops.sync.kinds import KindProblem
+from syncline.gitops.sync.model import OperationPhase, Pair, SyncObserved
 from syncline.gitops.sync.order import mirror_prune_waves, sort_tasks
+from syncline.gitops.sync.phases import SyncPhase
 from syncline.gitops.sync.task import Task
 from syncline.kube.objects import (
     GVK,

@@ -70,6 +70,8 @@ EXTENSIONS: tuple[Extension, ...] = (
     *_of_pods(),
     # Applications and their manifests, written by people.
     Extension("wait-for", "any manifest", _PROJECT, "50 conditions, 500 for an operation, 16384 characters, 720h"),
+    Extension("gate", "Subscription", _PROJECT, "`csv-succeeded` or `none`; looked at by name, at most 200 objects"),
+    Extension("sequence-job", "Subscription, Application", _PROJECT, "`wait`; an hour, or `gate-deadline`"),
     Extension("depends-on", "Application", _PROJECT, "50 names; 200 along the chains"),
     Extension("hold-pools", "Application", _PROJECT, "100 names, `all` or `none`; 6 hours for an operation"),
     Extension("leave-paused", "Application", _OWN, "`true`; without it the controller resumes, with it nothing"),

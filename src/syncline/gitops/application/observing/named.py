@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from syncline.control.cache import Snapshot
 from syncline.gitops.comparison.compare import live_refs
+from syncline.gitops.gates.placing import may_hold
 from syncline.gitops.sync.conditions import is_conditioned
-from syncline.gitops.sync.model import KindTable
+from syncline.gitops.sync.kinds import KindTable
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, gvk_of
 
 MAX_KEPT = 10_000
@@ -28,6 +29,8 @@ class Named:
     refs: tuple[ObjectRef, ...] = ()
     kinds: frozenset[GroupKind] = frozenset()
     conditioned: tuple[Obj, ...] = field(default=(), repr=False)
+    gated: tuple[Obj, ...] = field(default=(), repr=False)
+    """Manifests that may hold later waves: Subscriptions, and Jobs that wait in a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ class NamedCache:
                 tuple(live_refs(objects, kinds, namespace)),
                 frozenset(gvk_of(obj).group_kind for obj in objects),
                 tuple(obj for obj in objects if is_conditioned(annotations_of(obj))),
+                tuple(obj for obj in objects if may_hold(obj)),
             )
             entry = _Entry(objects, kinds, namespace, named)
         self._read[id(objects)] = entry

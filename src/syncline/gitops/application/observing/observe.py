@@ -35,13 +35,27 @@ from syncline.gitops.application.observing.named import Named, NamedCache
 from syncline.gitops.application.observing.orphans import count_orphans
 from syncline.gitops.application.observing.schemas import SchemaCache, Schemas
 from syncline.gitops.comparison.compare import asks_server
+from syncline.gitops.gates.placing import Placing, is_cluster_group
+from syncline.gitops.gates.sequence import SEQUENCE_JOB
 from syncline.gitops.holds.model import MANAGED_BY, POOL, Hold, application_label, holds_of, judged_with_holds
-from syncline.gitops.sync.conditions import ConditionError, waits_of
-from syncline.gitops.sync.model import KindTable
+from syncline.gitops.sync.conditions import Condition, ConditionError, seen_by, waits_of
+from syncline.gitops.sync.facts import Facts
+from syncline.gitops.sync.kinds import KindTable
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, dig, labels_of, name_of, owner_references, ref_of
+from syncline.kube.objects import (
+    GVK,
+    GroupKind,
+    Obj,
+    ObjectRef,
+    annotations_of,
+    dig,
+    labels_of,
+    name_of,
+    owner_references,
+    ref_of,
+)
 from syncline.kube.secretvalues import secret_masker
 from syncline.kube.version import GIT_VERSION
 from syncline.sources.errors import SourceError
@@ -597,20 +611,45 @@ def _referred(
     named: tuple[Named, ...],
 ) -> Referred:
     conditioned = [obj for one in named for obj in one.conditioned]
-    if not conditioned:
+    gated = [obj for one in named for obj in one.gated]
+    if not conditioned and not gated:
         return Referred()
     there = HERE if isinstance(cluster, str) else cluster
     reach = Reach(project, there, _own_clusters(view, clusters), kinds.namespaced)
     refs: dict[ObjectRef, None] = {}
     for obj in conditioned:
         try:
-            refs |= dict.fromkeys(one.ref for one in waits_of(obj, kinds, view.destination_namespace, reach.refuses))
+            conditions = waits_of(obj, kinds, view.destination_namespace, reach.refuses)
         except ConditionError:
             continue  # the operation reports it and ends
+        for one in conditions:
+            refs |= _looked_at(one, cache)
+    for gate in placing(view, kinds, reach).gates(map(Facts.of, gated), gated)[0]:
+        refs |= {} if gate.refused else _looked_at(gate.condition, cache)
     return Referred(
         {ref: known for ref in refs if (known := cache.get(ref)) is not None},
         {ref: why for ref in refs if (why := cache.unread(ref))},
     )
+
+
+def placing(view: AppView, kinds: KindTable, reach: Reach) -> Placing:
+    """Return what decides which waves of the Application have a gate behind them."""
+    annotations = annotations_of(view.obj)
+    asked = annotations.get(SEQUENCE_JOB, "")
+    group = is_cluster_group(view.spec, annotations)
+    return Placing(kinds, view.destination_namespace, reach.refuses, group, asked)
+
+
+def _looked_at(condition: Condition, cache: Snapshot) -> dict[ObjectRef, None]:
+    """Return the objects that a condition looks at now."""
+    refs = {condition.ref: None}
+
+    def find(ref: ObjectRef) -> Obj | None:
+        refs[ref] = None
+        return cache.get(ref)
+
+    condition.problem(None, lambda _obj: None, known=seen_by(find, lambda _ref: ""))
+    return refs
 
 
 def _addressed(steps: tuple[tuple[Action, ...], ...], cluster: str, user: str) -> tuple[tuple[Action, ...], ...]:

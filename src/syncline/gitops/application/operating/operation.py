@@ -29,6 +29,7 @@ from syncline.gitops.application.observing.observe import (
     local_texts,
     operation_sources,
     pinned_revisions,
+    placing,
     signed_only,
     wanted_revisions,
 )
@@ -458,15 +459,21 @@ def sync_observed(observed: AppObserved, pinned: Manifests, comparison: Comparis
     started = time_or_none(state.get("startedAt"))
     assert started is not None, "an operation in progress has a start time"
     attempt = int(state.get("retryCount") or 0)
+    options = sync_options(view, started)
+    targets = (pair.placed(view.destination_namespace) for pair in comparison.pairs if pair.target is not None)
+    waiting = () if options.skip_hooks else comparison.hooks
+    gates, replaced = placing(view, observed.kinds, observed.reach).gates(targets, waiting)
+    hooks = tuple(hook for hook in comparison.hooks if id(hook) not in replaced)
     return SyncObserved(
         namespace=view.destination_namespace,
         revision=pinned.revision,
         started_at=started,
         pairs=comparison.pairs,
-        hooks=hooks_to_run(view.obj, comparison.hooks, comparison.pairs),
-        all_hooks=comparison.hooks,
+        hooks=hooks_to_run(view.obj, hooks, comparison.pairs),
+        all_hooks=hooks,
         kinds=observed.kinds,
-        options=sync_options(view, started),
+        options=options,
+        gates=gates,
         phase=OperationPhase(state.get("phase") or ""),
         message=str(state.get("message") or ""),
         results=rows_from_status(dig(state, "syncResult", "resources", default=[])),

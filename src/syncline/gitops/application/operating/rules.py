@@ -44,6 +44,9 @@ class ObservedRules(Rules):
     def lookup(self, ref: ObjectRef) -> Obj | None:
         return self.observed.lookup(ref)
 
+    def behind_gate(self, ref: ObjectRef) -> Obj | None:
+        return self.observed.referred.objects.get(ref)
+
     def unread(self, ref: ObjectRef) -> str:
         return self.observed.unread_there(ref)
 
