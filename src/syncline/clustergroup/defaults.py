@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from syncline.clustergroup.errors import RenderFailed
 from syncline.kube.objects import Obj, copied
 
 RBAC: Final = "vp-rbac"
@@ -123,17 +124,30 @@ def _laid(base: Mapping[str, Any], more: Mapping[str, Any]) -> Obj:
 
 
 def with_defaults(given: Mapping[str, Any]) -> Obj:
-    """Return the values that the clusterGroup chart and its dependency work with."""
+    """Return the values that the clusterGroup chart and its dependency work with. Raises :class:`RenderFailed`."""
     made = filled(given, DEFAULTS)
-    before = made.get(RBAC)
-    if before is None or isinstance(before, dict):
-        mine = filled(before or {}, _RBAC_DEFAULTS)
-        if isinstance(made.get("global"), dict):
-            own = mine.get("global")
-            mine["global"] = _laid(own if isinstance(own, dict) else {}, made["global"])
-        else:
-            mine.setdefault("global", {})
-        made[RBAC] = mine
+    before = made.get(RBAC, {})
+    if not isinstance(before, dict):
+        raise RenderFailed(RBAC, f"the values of {RBAC} are a map, found {before!r:.80}")
+    mine = filled(before, _RBAC_DEFAULTS)
+    # The dependency's copy of the global values keeps a default that a null takes away from the chart.
+    own = mine.get("global")
+    mine["global"] = filled(own if isinstance(own, dict) else {}, DEFAULTS["global"])
+    if isinstance(made.get("global"), dict):
+        mine["global"] = _inherited(mine["global"], made["global"])
+    made[RBAC] = mine
+    return made
+
+
+def _inherited(own: Obj, shared: Obj) -> Obj:
+    """Return the global values of a dependency: the chart's, unless one of the two is a map and the other is not."""
+    made = dict(own)
+    for key, value in shared.items():
+        there = own.get(key)
+        if isinstance(value, dict) and isinstance(there, dict):
+            made[key] = filled(value, there)
+        elif key not in own or (not isinstance(value, dict) and not isinstance(there, dict)):
+            made[key] = value
     return made
 
 

@@ -67,7 +67,7 @@ class Facts:
     @property
     def plumbing(self) -> bool:
         """Only Argo CD and its surroundings are wanted."""
-        return self.values.get("enabled") == "plumbing"
+        return self.printer("enabled").same(self.values.get("enabled"), "plumbing", "enabled")
 
     @property
     def is_hub(self) -> bool:
@@ -83,10 +83,14 @@ class Facts:
         store = self.shared.get("secretStore")
         if not isinstance(store, dict):
             raise RenderFailed("imperative/unsealjob", "the values have no global.secretStore")
-        if self.plumbing or store.get("backend", "vault") != "vault":
+        out = self.printer("imperative/unsealjob")
+        if self.plumbing or not out.same(store.get("backend", "vault"), "vault", "global.secretStore.backend"):
             return False
-        found: list[Any] = [one for one in self.applications if not is_empty(one)]
-        return self.is_hub or any(isinstance(one, dict) and one.get("chart") == "hashicorp-vault" for one in found)
+        charts = [
+            out.field(one, "chart", "clusterGroup.applications") for one in self.applications if not is_empty(one)
+        ]
+        by_chart = [out.same(one, "hashicorp-vault", "clusterGroup.applications: chart") for one in charts]
+        return self.is_hub or any(by_chart)
 
     @property
     def applications(self) -> list[Any]:

@@ -6,7 +6,7 @@ numbers are ``float64``: 1000000 prints as ``1e+06``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -108,13 +108,21 @@ class Printer:
         pairs = self.pairs(value, "labels and annotations")
         return {self.key(key): "" if is_empty(one) else printed(one) for key, one in pairs}
 
+    def lines(self, pairs: Iterable[tuple[Any, Any]]) -> Any:
+        """Keys and values printed without quotes, one pair a line; None: nothing is left of them."""
+        text = "".join(f"{printed(key)}: {printed(value)}\n" for key, value in pairs)
+        try:
+            return load(text)
+        except YamlError as error:
+            raise RenderFailed(self.part, f"{text[:80]!r} breaks the YAML: {error}", unreadable=True) from None
+
     def annotations(self, value: Any) -> Obj:
         made = self.labelled(value)
         return {"annotations": made} if made else {}
 
     def pairs(self, value: Any, what: str) -> list[tuple[str, Any]]:
         """The entries of a map or a list, in the order of a range. Raises :class:`RenderFailed` for another type."""
-        if is_empty(value):
+        if value is None:
             return []
         if isinstance(value, Mapping):
             return [(key, value[key]) for key in sorted(value, key=lambda one: str(one).encode())]

@@ -100,27 +100,23 @@ def hub_only() -> Obj:
 
 def placed(out: Printer, group: Obj) -> Obj:
     """Return the ``spec`` of a group's Placement: its own selector as it is, else its labels without the hub."""
-    if not is_empty(own := group.get("clusterSelector")):
-        return _predicate(own)
     labels = group.get("acmlabels")
     if not is_empty(labels) and not isinstance(labels, str | list | dict):
         raise RenderFailed(out.part, f"{GROUPS}: acmlabels: len of {printed(labels)[:80]}")
+    if not is_empty(own := group.get("clusterSelector")):
+        return _predicate(own)
     if is_empty(labels) or isinstance(labels, str):
-        found: Obj = {"clusterGroup": out.plain(group.get("name"))}
-    elif isinstance(labels, list):
-        found = listed_labels(out, labels)
+        found: Any = {"clusterGroup": out.plain(group.get("name"))}
     else:
-        found = {out.key(key): out.plain(one) for key, one in out.pairs(labels, GROUPS)}
+        found = out.lines(named(out, labels) if isinstance(labels, list) else out.pairs(labels, GROUPS))
     not_hub = {"key": "local-cluster", "operator": "NotIn", "values": ["true"]}
     return _predicate({"matchExpressions": [not_hub], "matchLabels": found})
 
 
-def listed_labels(out: Printer, labels: Any) -> Obj:
+def named(out: Printer, labels: Any) -> list[tuple[Any, Any]]:
     """Return labels that are given as names and values."""
-    return {
-        out.key(out.field(one, "name", f"{GROUPS}: acmlabels")): out.plain(one.get("value"))
-        for one in out.each(labels, f"{GROUPS}: acmlabels")
-    }
+    what = f"{GROUPS}: acmlabels"
+    return [(out.field(one, "name", what), one.get("value")) for one in out.each(labels, what)]
 
 
 def for_groups(facts: Facts, out: Printer, names: Names, content: Content) -> list[Obj]:

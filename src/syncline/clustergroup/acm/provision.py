@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from syncline.clustergroup.acm.bundles import CLUSTERS, LATER, listed_labels
+from syncline.clustergroup.acm.bundles import CLUSTERS, LATER, named
 from syncline.clustergroup.acm.facts import GROUPS, Facts
 from syncline.clustergroup.errors import RenderFailed
 from syncline.clustergroup.printing import Printer, is_empty, printed
@@ -56,7 +56,8 @@ def of_group(out: Printer, group: Obj, key: str) -> Iterator[Wanted]:
 def _labels(out: Printer, group: Obj) -> Obj:
     if is_empty(labels := group.get("acmlabels")):
         return {"clusterGroup": out.plain(group.get("name"))}
-    return listed_labels(out, labels)
+    found: Obj = out.lines(named(out, labels)) or {}
+    return found
 
 
 def sets(facts: Facts) -> list[Obj]:

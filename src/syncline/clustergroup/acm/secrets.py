@@ -177,8 +177,8 @@ def install_config(out: Printer, one: Wanted) -> str:
     control = _machines(out, one, "controlPlane", 3, f"    {cloud}:\n      type: {machine}")
     why = "# skip, hive will inject based on it's secrets"
     return (
-        f"\n\napiVersion: v1\nmetadata:\n  name: '{printed(one.given.get('name'))}' \n"
-        f"baseDomain: {printed(one.given.get('baseDomain'))}\n"
+        f"\n\napiVersion: v1\nmetadata:\n  name: '{_inside(one.given.get('name'))}' \n"
+        f"baseDomain: {_inside(one.given.get('baseDomain'))}\n"
         f"controlPlane:\n  architecture: amd64\n  hyperthreading: Enabled\n  name: controlPlane\n{control}"
         f"compute:\n- hyperthreading: Enabled\n  architecture: amd64\n  name: 'worker'\n{workers}"
         "networking:\n  clusterNetwork:\n  - cidr: 10.128.0.0/14\n    hostPrefix: 23\n"
@@ -187,6 +187,11 @@ def install_config(out: Printer, one: Wanted) -> str:
         f"platform:\n{_indented(one.given.get('platform'), 2)}\n"
         f'pullSecret: "" {why}\nsshKey: ""     {why}'
     )
+
+
+def _inside(value: Any) -> str:
+    """Return a value as a template prints it whose text another function takes; Helm leaves nil as it is there."""
+    return "<no value>" if value is None else printed(value)
 
 
 def _indented(value: Any, by: int) -> str:

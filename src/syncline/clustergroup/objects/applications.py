@@ -7,6 +7,7 @@ from typing import Any
 
 from syncline.clustergroup.facts import Facts
 from syncline.clustergroup.printing import Printer, first, is_empty, printed
+from syncline.kube.gotemplate.fmt import sprint
 from syncline.kube.objects import Obj
 
 REF = "$patternref"
@@ -116,7 +117,7 @@ def _helm(out: Printer, facts: Facts, one: Obj, *, several: bool) -> Obj:
     }
     if not is_empty(one.get("fileParameters")):
         made["fileParameters"] = [
-            {key: out.plain(each.get(key)) for key in ("name", "path")}
+            {key: out.plain(out.field(each, key, f"{WHAT}: fileParameters")) for key in ("name", "path")}
             for each in out.each(one["fileParameters"], WHAT)
         ]
     return made
@@ -181,7 +182,7 @@ def _parameters(out: Printer, facts: Facts, one: Obj, nested: list[tuple[str, st
     for name, text in nested:
         yield {"name": out.plain(name), "value": text}
     for each in out.each(one.get("overrides"), f"{WHAT}: overrides"):
-        value = "" if (given := out.field(each, "value", WHAT)) is None else printed(given)
+        value = sprint(out.field(each, "value", WHAT))
         made = {"name": out.plain(each.get("name")), "value": out.template(value, "override")}
         yield {**made, "forceString": True} if not is_empty(each.get("forceString")) else made
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from syncline.clustergroup.errors import RenderFailed
 from syncline.clustergroup.facts import Facts
 from syncline.clustergroup.printing import Printer, first, is_empty, printed, read_again, to_yaml
+from syncline.kube.gotemplate.fmt import sprint
 from syncline.kube.gotemplate.sprig.text.runes import title
 from syncline.kube.objects import Obj
 
@@ -59,7 +60,8 @@ def instance(facts: Facts) -> list[Obj]:
     """Return the ArgoCD and its link in the console."""
     if facts.single:
         return []
-    out, given, where = facts.printer("plumbing/argocd"), facts.argocd, facts.own_namespace
+    out, given = facts.printer("plumbing/argocd"), facts.argocd
+    where = sprint(facts.shared.get("pattern"), "-", facts.group.get("name"))
     group = printed(facts.group.get("name"))
     argocd = {
         "apiVersion": "argoproj.io/v1beta1",
@@ -80,9 +82,9 @@ def instance(facts: Facts) -> list[Obj]:
         "metadata": {"name": out.plain(f"{group}-gitops-link"), "namespace": out.plain(where)},
         "spec": {
             "applicationMenu": {"section": "OpenShift GitOps", "imageURL": ICON},
-            "href": f"https://{group}-gitops-server-{where}.{domain}",
+            "href": out.single(f"https://{group}-gitops-server-{where}.{domain}"),
             "location": "ApplicationMenu",
-            "text": f"{titled(group)} ArgoCD",
+            "text": out.single(f"{titled(group)} ArgoCD"),
         },
     }
     return [argocd, link]
@@ -127,11 +129,10 @@ def _excludes_secrets(facts: Facts) -> bool:
 
 
 def _exclusions(out: Printer, text: Any, more: Obj | None) -> Any:
-    """Return a text of exclusions; another entry is added to the text."""
-    if more is None:
-        return read_again(f"{to_yaml(text)}", out.part) if not isinstance(text, str) else text
-    added = "- apiGroups:\n  - external-secrets.io\n  kinds:\n  - ExternalSecret"
-    return f"{printed(text).rstrip(chr(10))}\n{added}\n"
+    """Return a text of exclusions; another entry is printed below it, which only a text of several lines bears."""
+    lines = [f"  {line}" for line in to_yaml(text).split("\n")]
+    lines += [f"    {line}" for line in (to_yaml([more]).split("\n") if more else ())]
+    return read_again("\n".join(lines), out.part)
 
 
 def _repo(out: Printer, facts: Facts, given: Obj) -> Obj:

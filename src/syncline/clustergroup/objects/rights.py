@@ -143,11 +143,14 @@ def _rules(out: Printer, one: Obj) -> list[Obj]:
     given = one.get("rules")
     if is_empty(given):
         return LOOKING
-    base = LOOKING[0]
+    base, what = LOOKING[0], f"{RBAC}: rules"
     optional = ("resourceNames", "nonResourceURLs")
+    found = out.each(given, what)
+    for rule in found:
+        out.field(rule, "verbs", what)
     return [
         {**{key: rule.get(key, base[key]) for key in base}, **{key: rule[key] for key in optional if key in rule}}
-        for rule in out.each(given, f"{RBAC}: rules")
+        for rule in found
     ]
 
 

@@ -104,7 +104,7 @@ def _job(out: Printer, one: Obj, job: Obj) -> Obj:
             "name": name,
             "annotations": {
                 "argocd.argoproj.io/hook": out.plain(first(job.get("hookType"), "Sync")),
-                WAVE: out.quoted("" if wave is None and WAVE in annotations else wave),
+                WAVE: out.quoted(wave),
             },
         },
         "spec": {"parallelism": 1, "completions": 1, "template": {"spec": spec}},
