@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -15,6 +15,7 @@ from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.cli.access.connection import state_directory
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.machines.node import label_pairs
+from syncline.cli.serving.operators import OperatorOptions, chosen_role, operator_options
 from syncline.cli.serving.running import (
     NODES,
     HubOptions,
@@ -40,6 +41,14 @@ from syncline.cli.serving.running import (
 )
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.selectors import label_value_problems
+
+if TYPE_CHECKING:
+    from syncline.assembly.roles import Role
+
+
+class UpOptions(ServingOptions, OperatorOptions):
+    """The values of all groups of options."""
+
 
 RUNNING = {
     RunCommands.OFF: "commands of containers are simulated; --run-commands runs them as local processes",
@@ -123,8 +132,15 @@ async def _start_hub(cluster: LiveCluster, namespace: str, given: HubOptions, pu
     await cluster.start_hub(settings, pull_variant, poll_s)
 
 
+async def _start_operators(cluster: LiveCluster, role: Role | None) -> None:
+    if role is not None:
+        await cluster.run_role(role)
+
+
 async def _start_agent(cluster: LiveCluster, line: str, name: str, kubeconfig: Path) -> None:
-    """Join a hub, and run the agent of this cluster in this process. Raises CommandFailed."""
+    """Join a hub, and run the agent of this cluster in this process; without a line, nothing. Raises CommandFailed."""
+    if not line:
+        return
     from syncline.cli.fleet.join import agent_of
 
     agent = agent_of(line, name, str(kubeconfig.resolve()))
@@ -179,6 +195,7 @@ def _check(problems: Mapping[str, bool]) -> None:
 @click.option("--hub", is_flag=True, help="A hub: clusters join it, Placements choose among them, works go to them.")
 @click.option("--join", "join_line", default="", metavar="LINE", help="Join the hub of `syncline hub token`, too.")
 @click.option("--name", "cluster_name", default="", help="With --join: name of this cluster on the hub.")
+@operator_options
 @pull_variant_option
 @encrypt_option
 @run_commands_option
@@ -204,7 +221,7 @@ def up(
     pull_variant: str | None,
     encryption: Path | None,
     run_commands: str | None,
-    **endpoints: Unpack[ServingOptions],
+    **endpoints: Unpack[UpOptions],
 ) -> int:
     """Run the embedded cluster and the GitOps controllers until Ctrl-C.
 
@@ -222,7 +239,7 @@ def up(
     )
     home, config_server = state_directory(), endpoint_address("--config-server-listen", config_server_listen)
     host, port = host_and_port(listen, tls=True)
-    commands = run_commands_of(run_commands)
+    commands, operators = run_commands_of(run_commands), chosen_role(endpoints)
     where = None if memory else (data or home / "data")
     settings = ClusterSettings(
         data=where,
@@ -248,9 +265,9 @@ def up(
             await cluster.start_machine_config(application.control_namespace, config_server)
         if hub:
             await _start_hub(cluster, namespace, endpoints, pull_variant or "", poll)
+        await _start_operators(cluster, operators)
         _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub)
-        if join_line:
-            await _start_agent(cluster, join_line, cluster_name, config)
+        await _start_agent(cluster, join_line, cluster_name, config)
         await stop.wait()
         print("stopping", flush=True)
         return 0

@@ -1,0 +1,1 @@
+"""Catalogues: packages, channels and bundles as ``opm`` writes them in files (file-based catalogues)."""

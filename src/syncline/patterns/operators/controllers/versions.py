@@ -1,0 +1,352 @@
+"""The controller of ClusterServiceVersions: their phases, their Deployments, copies in other namespaces, deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncline.base.action import Action
+from syncline.control.cache import Snapshot
+from syncline.control.controller import Controller, Watch, differ
+from syncline.control.plan import (
+    Apply,
+    Create,
+    Delete,
+    Done,
+    Emit,
+    Outcome,
+    Patch,
+    Plan,
+    Requeue,
+    Result,
+    awaiting_lists,
+    set_status,
+)
+from syncline.kube.kinds.operatorlifecycle import OPERATOR_CONDITION, OPERATOR_GROUP, SERVICE_VERSION
+from syncline.kube.objects import (
+    GVK,
+    GroupKind,
+    Obj,
+    ObjectRef,
+    annotations_of,
+    dig,
+    finalizers,
+    generation,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    ref_of,
+    resource_version,
+    uid_of,
+)
+from syncline.kube.version import GIT_VERSION
+from syncline.patterns.operators.controllers.copies import copying, unwanted
+from syncline.patterns.operators.controllers.looking import (
+    ACCOUNTS,
+    BINDINGS,
+    CLUSTER_BINDINGS,
+    CLUSTER_ROLES,
+    CONDITIONS,
+    CONFIGS,
+    DEFINITIONS,
+    DEPLOYMENTS,
+    GROUPS,
+    MANAGER,
+    NAMESPACES,
+    ROLES,
+    SUBSCRIPTIONS,
+    VERSIONS,
+    by_name,
+    unlisted,
+)
+from syncline.patterns.operators.deployments import deployment_specs, wanted_deployment
+from syncline.patterns.operators.granted import grants_of
+from syncline.patterns.operators.names import FINALIZER, MANAGED, OWNER, OWNER_NAMESPACE, PROVIDED_APIS, owner_labels
+from syncline.patterns.operators.phases import (
+    INSTALLING,
+    PENDING,
+    Around,
+    Moved,
+    install_failed,
+    is_copied,
+    step,
+)
+from syncline.patterns.operators.requirements import Needs
+
+AGAIN_S = 10.0
+"""Seconds until requirements are judged again that no watch reports."""
+_KINDS = (VERSIONS, GROUPS, DEPLOYMENTS, DEFINITIONS, ACCOUNTS, CLUSTER_ROLES, CLUSTER_BINDINGS, ROLES, BINDINGS)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """``rights``: cluster-wide RBAC that belongs to it; ``copies``: by namespace; ``namespaces``: those that exist and
+    stay."""
+
+    csv: Obj
+    around: Around
+    copies: Mapping[str, Obj]
+    namespaces: tuple[str, ...]
+    rights: tuple[Obj, ...] = ()
+    copies_disabled: bool = False
+    original: Obj | None = None
+    """Of a copy: what it is a copy of."""
+    unlisted: tuple[str, ...] = ()
+
+
+def plan(looked: Looked, now: datetime) -> Plan:
+    """Plan one reconcile of a ClusterServiceVersion."""
+    if looked.unlisted:
+        return Plan(*awaiting_lists(looked.unlisted))
+    csv = looked.csv
+    if is_copied(csv):
+        gone = looked.original is None or is_terminating(looked.original)
+        why = "the original is gone" if gone else "the original keeps it"
+        return Plan(((Delete.of(csv, why),),) if gone and not is_terminating(csv) else (), why=why)
+    if is_terminating(csv):
+        return _finish(looked)
+    if FINALIZER not in finalizers(csv):
+        why = "its cluster-wide rights go before it"
+        return Plan(((_finalizers(csv, [*finalizers(csv), FINALIZER], why),),), why=why)
+    moved = step(csv, looked.around, now)
+    actions = _actions(looked, moved)
+    status = set_status(csv, moved.status, str(moved.status.get("message") or ""))
+    why = str(moved.error or moved.status.get("message") or "nothing changes")
+    if moved.install:
+        # The status follows when the Deployments are written; see follow_up.
+        return Plan(actions, why=why)
+    return Plan(actions, _outcome(moved), why, (*status, *_events(csv, moved)))
+
+
+def _actions(looked: Looked, moved: Moved) -> tuple[tuple[Action, ...], ...]:
+    csv = looked.csv
+    where, name = namespace_of(csv), name_of(csv)
+    if moved.delete:
+        return ((Delete.of(csv, "it has been replaced"),),)
+    steps: list[tuple[Action, ...]] = []
+    if moved.annotations is not None:
+        body = {"metadata": {"annotations": dict(moved.annotations)}}
+        steps.append((Patch(SERVICE_VERSION, where, name, body, "it is a member of the OperatorGroup"),))
+    if moved.provided is not None:
+        group = next(one for one in looked.around.groups if namespace_of(one) == where)
+        body = {"metadata": {"annotations": {PROVIDED_APIS: moved.provided}}}
+        steps.append((Patch(OPERATOR_GROUP, where, name_of(group), body, "what its operators provide"),))
+    if moved.install:
+        steps += [(one,) for one in _deployments(looked)]
+    if moved.remove_deployments:
+        names = {str(one.get("name")) for one in deployment_specs(csv)}
+        found = [one for key, one in looked.around.deployments.items() if key in names]
+        steps.append(tuple(Delete.of(one, "the operator may not run here") for one in found))
+    if name not in looked.around.conditions:
+        steps.append((Create(_condition(csv), "where the operator says that it is not ready to be upgraded"),))
+    steps.append(copying(csv, moved, looked.around.groups, looked.copies, looked.namespaces, looked.copies_disabled))
+    return tuple(one for one in steps if one)
+
+
+def _deployments(looked: Looked) -> Iterable[Apply]:
+    for spec in deployment_specs(looked.csv):
+        wanted = wanted_deployment(looked.csv, spec, looked.around.config)
+        yield Apply(wanted, MANAGER, f"a Deployment of {name_of(looked.csv)}", force=True)
+
+
+def _condition(csv: Obj) -> Obj:
+    accounts = {
+        str(dig(one, "spec", "template", "spec", "serviceAccountName", default="")) for one in deployment_specs(csv)
+    }
+    owner = {
+        "apiVersion": SERVICE_VERSION.api_version,
+        "kind": SERVICE_VERSION.kind,
+        "name": name_of(csv),
+        "uid": uid_of(csv),
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+    return {
+        "apiVersion": OPERATOR_CONDITION.api_version,
+        "kind": OPERATOR_CONDITION.kind,
+        "metadata": {"name": name_of(csv), "namespace": namespace_of(csv), "ownerReferences": [owner]},
+        "spec": {
+            "deployments": [str(one.get("name")) for one in deployment_specs(csv)],
+            "serviceAccounts": sorted(accounts - {""}),
+        },
+    }
+
+
+def _outcome(moved: Moved) -> Outcome:
+    phase = moved.status.get("phase")
+    if phase == PENDING:
+        return Requeue(AGAIN_S, str(moved.status.get("message") or ""), background=True)
+    if phase == INSTALLING:
+        return Requeue(AGAIN_S, str(moved.status.get("message") or ""))
+    return Requeue(AGAIN_S, moved.error, background=True) if moved.error else Done()
+
+
+def _events(csv: Obj, moved: Moved) -> tuple[Action, ...]:
+    """Return an Event when phase or reason change."""
+    before, after = csv.get("status") or {}, moved.status
+    if [before.get(key) for key in ("phase", "reason")] == [after.get(key) for key in ("phase", "reason")]:
+        return ()
+    reason, message = str(after.get("reason") or ""), str(after.get("message") or "")
+    return (Emit(csv, reason, message, MANAGER, warning=after.get("phase") == "Failed", limited=True),)
+
+
+def _finalizers(csv: Obj, wanted: list[str], why: str) -> Patch:
+    metadata = {"uid": uid_of(csv), "resourceVersion": resource_version(csv), "finalizers": wanted}
+    return Patch(SERVICE_VERSION, namespace_of(csv), name_of(csv), {"metadata": metadata}, why)
+
+
+def _finish(looked: Looked) -> Plan:
+    csv = looked.csv
+    if FINALIZER not in finalizers(csv):
+        return Plan(why="it is being deleted")
+    why = "its operator is removed"
+    left = tuple(Delete.of(one, why) for one in (*looked.rights, *looked.copies.values()) if not is_terminating(one))
+    last = _finalizers(csv, [one for one in finalizers(csv) if one != FINALIZER], why)
+    return Plan(tuple(one for one in (left, (last,)) if one), why=why)
+
+
+def follow_up(looked: Looked, done: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Looked, Plan] | None:
+    """Write the phase once the Deployments were written, or could not be."""
+    written = [one for one in results if isinstance(one.action, Apply) and one.action.obj.get("kind") == "Deployment"]
+    moved = step(looked.csv, looked.around, now) if not is_copied(looked.csv) else None
+    if moved is None or not moved.install or any(one.action in done.status for one in results):
+        return None
+    if not written and deployment_specs(looked.csv):
+        return None
+    failed = next((one for one in written if not one.ok), None)
+    status = install_failed(looked.csv, str(failed.error), now) if failed is not None else moved.status
+    why = str(status.get("message") or "")
+    after = Moved(status)
+    return looked, Plan(
+        outcome=_outcome(after), why=why, status=(*set_status(looked.csv, status, why), *_events(looked.csv, after))
+    )
+
+
+def _observe(cache: Snapshot, ref: ObjectRef) -> Looked | None:
+    csv = cache.get(ref)
+    if csv is None:
+        return None
+    copied = is_copied(csv)
+    home = labels_of(csv).get("olm.copiedFrom", "")
+    original = cache.get(ObjectRef(*VERSIONS, home, ref.name)) if copied else None
+    config = cache.get(ObjectRef(*CONFIGS, "", "cluster")) or {}
+    mine = owner_labels(ref.name, ref.namespace)
+    rights = (*cache.objects(CLUSTER_ROLES), *cache.objects(CLUSTER_BINDINGS))
+    every = cache.objects(VERSIONS)
+    copies = {namespace_of(one): one for one in every if unwanted(one, csv)}
+    namespaces = tuple(name_of(one) for one in cache.objects(NAMESPACES) if not is_terminating(one))
+    return Looked(
+        csv,
+        _around(cache, csv),
+        copies,
+        namespaces,
+        tuple(one for one in rights if mine.items() <= labels_of(one).items()),
+        bool(dig(config, "spec", "features", "disableCopiedCSVs", default=False)),
+        original,
+        unlisted(cache, _KINDS),
+    )
+
+
+def _around(cache: Snapshot, csv: Obj) -> Around:
+    namespace = namespace_of(csv)
+    managed = [one for one in cache.objects(DEPLOYMENTS, namespace) if labels_of(one).get(MANAGED) == "true"]
+    subscriptions = cache.objects(SUBSCRIPTIONS, namespace)
+    mine = next((one for one in subscriptions if dig(one, "status", "currentCSV", default="") == name_of(csv)), {})
+    kinds = (CLUSTER_ROLES, CLUSTER_BINDINGS)
+    rbac = [*(one for kind in kinds for one in _kinded(cache, kind, "")), *_kinded(cache, ROLES, namespace)]
+    needs = Needs(
+        definitions=_definitions(cache, csv),
+        accounts=by_name(cache.objects(ACCOUNTS, namespace)),
+        served=_served(cache, csv),
+        grants=grants_of([*rbac, *_kinded(cache, BINDINGS, namespace)]),
+        server_version=GIT_VERSION,
+    )
+    return Around(
+        by_name(one for one in cache.objects(VERSIONS, namespace) if not is_copied(one)),
+        cache.objects(GROUPS),
+        by_name(managed),
+        by_name(cache.objects(CONDITIONS, namespace)),
+        needs,
+        dig(mine, "spec", "config", default=None),
+    )
+
+
+def _kinded(cache: Snapshot, kind: GroupKind, namespace: str) -> list[Obj]:
+    return [{**one, "kind": kind.kind} for one in cache.objects(kind, namespace)]
+
+
+def _definitions(cache: Snapshot, csv: Obj) -> dict[str, Obj]:
+    described = dig(csv, "spec", "customresourcedefinitions", default=None) or {}
+    names = {str(one.get("name")) for which in ("owned", "required") for one in described.get(which) or ()}
+    found = {name: cache.get(ObjectRef(*DEFINITIONS, "", name)) for name in names}
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def _served(cache: Snapshot, csv: Obj) -> frozenset[tuple[str, str, str]]:
+    native = dig(csv, "spec", "nativeAPIs", default=None) or ()
+    required = dig(csv, "spec", "apiservicedefinitions", "required", default=None) or ()
+    asked = {tuple(str(one.get(part) or "") for part in ("group", "version", "kind")) for one in (*native, *required)}
+    return frozenset((g, v, k) for g, v, k in asked if cache.mapper.find(GVK(g, v, k)) is not None)
+
+
+def _of_deployment(obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    owner, home = labels_of(obj).get(OWNER), labels_of(obj).get(OWNER_NAMESPACE)
+    if owner and home:
+        yield ObjectRef(*VERSIONS, home, owner)
+
+
+def _of_definition(definition: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    name = name_of(definition)
+    for one in cache.objects(VERSIONS):
+        described = dig(one, "spec", "customresourcedefinitions", default=None) or {}
+        if any(each.get("name") == name for which in ("owned", "required") for each in described.get(which) or ()):
+            yield ref_of(one)
+
+
+def _every(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ref_of(one) for one in cache.objects(VERSIONS) if not is_copied(one))
+
+
+def _neighbours(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    return (ref_of(one) for one in cache.objects(VERSIONS, namespace_of(obj)))
+
+
+def _copies(csv: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """Map a copy to its original, an original to its copies and to the others of its namespace."""
+    if home := labels_of(csv).get("olm.copiedFrom"):
+        yield ObjectRef(*VERSIONS, home, name_of(csv))
+        return
+    yield from _neighbours(csv, cache)
+    for one in cache.objects(VERSIONS):
+        if unwanted(one, csv):
+            yield ref_of(one)
+
+
+def _phase(csv: Obj) -> object:
+    return dig(csv, "status", "phase"), dig(csv, "status", "reason")
+
+
+def version_controller() -> Controller[Looked]:
+    return Controller(
+        name="cluster-service-version",
+        kind=VERSIONS,
+        predicate=differ(generation, annotations_of, labels_of, is_terminating, finalizers, _phase),
+        watches=(
+            Watch(VERSIONS, _copies, differ(_phase, is_terminating)),
+            Watch(GROUPS, _every, differ(generation, annotations_of, lambda one: dig(one, "status", "namespaces"))),
+            Watch(DEPLOYMENTS, _of_deployment),
+            Watch(DEFINITIONS, _of_definition, differ(generation, lambda one: dig(one, "status", "conditions"))),
+            Watch(ACCOUNTS, _neighbours, differ()),
+            Watch(CONDITIONS, _neighbours, differ(generation, lambda one: one.get("status"))),
+            Watch(SUBSCRIPTIONS, _neighbours, differ(generation)),
+            Watch(NAMESPACES, _every, differ(is_terminating)),
+            Watch(CONFIGS, _every, differ(generation)),
+        ),
+        reads=(CLUSTER_ROLES, CLUSTER_BINDINGS, ROLES, BINDINGS),
+        debounce_s=0.2,
+        observe=_observe,
+        plan=plan,
+        settle=follow_up,
+    )

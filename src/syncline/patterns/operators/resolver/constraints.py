@@ -1,0 +1,131 @@
+"""What a bundle requires of others: properties become predicates with OLM's words (``predicateForProperty``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from syncline.kube.objects import Obj
+from syncline.patterns.operators.catalogs.model import Entry, Property
+from syncline.patterns.operators.groups import Api
+from syncline.patterns.operators.resolver.versions import parse_range
+
+MOST_DEEP: Final = 16
+"""How deep constraints may stand in one another."""
+
+
+class ConstraintError(ValueError):
+    """A property cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """``text``: as OLM prints it in a message."""
+
+    holds: Callable[[Entry], bool]
+    text: str
+
+
+def _and(parts: Sequence[Predicate]) -> Predicate:
+    return Predicate(lambda one: all(part.holds(one) for part in parts), _joined("all of", parts))
+
+
+def _or(parts: Sequence[Predicate]) -> Predicate:
+    return Predicate(lambda one: any(part.holds(one) for part in parts), _joined("any of", parts))
+
+
+def _not(parts: Sequence[Predicate]) -> Predicate:
+    return Predicate(lambda one: not any(part.holds(one) for part in parts), _joined("none of", parts))
+
+
+def _joined(word: str, parts: Iterable[Predicate]) -> str:
+    return f"{word} [{', '.join(part.text for part in parts)}]"
+
+
+def providing(api: Api) -> Predicate:
+    return Predicate(
+        lambda one: one.bundle.provides(api),
+        f"providing an API with group: {api.group}, version: {api.version}, kind: {api.kind}",
+    )
+
+
+def in_package(name: str) -> Predicate:
+    return Predicate(lambda one: one.package == name, f"with package: {name}")
+
+
+def _required_package(value: Any) -> Predicate:
+    name, ranged = str(value.get("packageName") or ""), str(value.get("versionRange") or "")
+    try:
+        holds = parse_range(ranged)
+    except ValueError as error:
+        raise ConstraintError(f"package {name}: {error}") from None
+
+    def inside(one: Entry) -> bool:
+        return one.bundle.version is not None and holds(one.bundle.version)
+
+    return _and((in_package(name), Predicate(inside, f"with version in range: {ranged}")))
+
+
+def _api(value: Any) -> Api:
+    return Api(*(str(value.get(part) or "") for part in ("group", "version", "kind")))
+
+
+def _labelled(value: Any) -> Predicate:
+    label = str(value.get("label") or "")
+
+    def holds(one: Entry) -> bool:
+        found = (
+            each.value for each in one.bundle.properties if each.kind == "olm.label" and isinstance(each.value, dict)
+        )
+        return any(each.get("label") == label for each in found)
+
+    return Predicate(holds, f"with label: {label}")
+
+
+def _constraint(value: Any, depth: int = 0) -> Predicate:
+    """Read the value of ``olm.constraint``."""
+    if depth > MOST_DEEP or not isinstance(value, dict):
+        raise ConstraintError(f"constraints stand in one another at most {MOST_DEEP} deep, and each is an object")
+    if value.get("gvk"):
+        return providing(_api(value["gvk"]))
+    if value.get("package"):
+        return _required_package(value["package"])
+    for word, join in (("all", _and), ("any", _or), ("not", _not)):
+        if value.get(word):
+            return join([_constraint(one, depth + 1) for one in value[word].get("constraints") or ()])
+    if value.get("cel"):
+        raise ConstraintError("constraints in CEL are not evaluated here; use gvk, package, all, any or not")
+    raise ConstraintError("constraint is empty")
+
+
+_READ: Final[dict[str, Callable[[Any], Predicate]]] = {
+    "olm.gvk.required": lambda value: providing(_api(value)),
+    "olm.package.required": _required_package,
+    "olm.label.required": _labelled,
+    "olm.constraint": _constraint,
+}
+
+
+def requirements(properties: Iterable[Property]) -> list[Predicate]:
+    """Return what these properties require. Raises :class:`ConstraintError`."""
+    made: list[Predicate] = []
+    for one in properties:
+        read = _READ.get(one.kind)
+        if read is not None:
+            if not isinstance(one.value, dict):
+                raise ConstraintError(f"{one.kind}: {one.value!r} is not an object")
+            made.append(read(one.value))
+    return made
+
+
+def installed_properties(csv: Obj) -> tuple[Property, ...]:
+    """Return what an installed operator provides, from its description."""
+    kinds = (csv.get("spec") or {}).get("customresourcedefinitions") or {}
+    owned = [_described(one) for one in kinds.get("owned") or ()]
+    return tuple(Property("olm.gvk", one) for one in owned)
+
+
+def _described(one: Obj) -> Obj:
+    group = str(one.get("name") or "").partition(".")[2]
+    return {"group": group, "version": str(one.get("version") or ""), "kind": str(one.get("kind") or "")}
