@@ -116,7 +116,7 @@ CURE = "kubectl label namespace guestbook argocd.argoproj.io/managed-by=openshif
 def test_on_the_cluster_explain_names_the_missing_label_and_the_command(fleet: Fleet) -> None:
     text = _explained(fleet.members[FORGOTTEN], fleet)
     assert f"has no label {LABEL}" in text
-    assert f"{CURE}; then: syncline app sync {FORGOTTEN}-guestbook-app" in text
+    assert f"{CURE}; then: syncline app sync {FORGOTTEN}-guestbook-app -N {NAMESPACE}" in text
 
 
 def test_on_the_hub_explain_names_the_cluster_and_the_command(fleet: Fleet) -> None:

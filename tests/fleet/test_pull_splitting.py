@@ -11,10 +11,18 @@ from tests.fleet.test_pull_controllers import APPS, WORKS, application
 from tests.fleet.world import Fleet, config_map
 
 from syncline.assembly.fleet.pull import pull_objects, pull_role
+from syncline.assembly.inspection.pulled import pulled
+from syncline.cli.views.cause import describe_cause
+from syncline.cli.views.fleet.setreport import report_obj
+from syncline.explain.fleet.applications import Standing, application_state
+from syncline.explain.fleet.carried import explain_carried
+from syncline.explain.fleet.setreport import application_report
+from syncline.explain.view import View
 from syncline.fleet.hub.works.admission import MAX_BYTES, WorkRefused, check_manifests, manifest_size
 from syncline.fleet.hub.works.splitting import TooLarge, grouped, split_work
 from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.names import Variant
+from syncline.fleet.pull.order.evidence import Judged, facts_of, judge
 from syncline.kube.objects import Obj, name_of
 
 PROJECTS = "/apis/argoproj.io/v1alpha1/namespaces/{}/appprojects"
@@ -141,3 +149,55 @@ def test_an_application_that_fits_into_no_work_says_so_and_its_cluster_keeps_the
     conditions = fleet.hub.get(there)["status"].get("conditions") or []
     assert [one for one in conditions if one["type"] == "CarryError"] == []
     assert len(fleet.members["c1"].get(there)["spec"]["source"]["helm"]["values"]) == 23
+
+
+def _refusing(kind: str, text: str) -> list[tuple[str, Obj]]:
+    """Return what makes a cluster refuse to change objects of a kind."""
+    group = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": [kind]}
+    made: Obj = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "closed"}}
+    spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "false", "message": text}]}
+    bound = {"policyName": "closed", "validationActions": ["Deny"]}
+    return [
+        (f"{group}ies", {**made, "kind": "ValidatingAdmissionPolicy", "spec": spec}),
+        (f"{group}ybindings", {**made, "kind": "ValidatingAdmissionPolicyBinding", "spec": bound}),
+    ]
+
+
+def test_what_fails_in_a_part_is_said_of_the_application_under_the_name_of_its_work() -> None:
+    fleet = _fleet(Variant.ACM)
+    spoke = fleet.members["c1"]
+    for path, body in _refusing("appprojects", "projects are frozen"):
+        spoke.send("POST", path, body)
+    fleet.hub.send("POST", PROJECTS.format("argocd"), _project(300_000))
+    fleet.hub.send("POST", APPS.format("argocd"), _large(300_000))
+    fleet.time.advance(60)
+    assert _manifests(fleet) == {"": ["Application"], "-part-1": ["Namespace", "AppProject"]}
+    works = {name_of(one): one for one in fleet.hub.get(WORKS.format("c1"))["items"]}
+    main, part = sorted(works, key=len)
+    view = View(pulled(fleet.hub.admin, {}), fleet.clock.now())
+    app = fleet.hub.get(f"{APPS.format('argocd')}/web")
+    lines = describe_cause(explain_carried(view, app).cause, view.now).splitlines()
+    (named,) = [one for one in lines if one.strip().startswith(f"ManifestWork c1/{part} NotApplied")]
+    below = lines[lines.index(named) + 1]
+    assert "AppProject argocd/default" in below and "projects are frozen" in below
+    state = application_state(view, app)
+    assert state.standing is Standing.MISSING and state.problem is not None
+    assert state.problem.message == f"1 of 1 applied, 1 of 1 available; not so {part}"
+    (row,) = [one for one in report_obj(application_report(view, app, "argocd"))["clusters"] if one["cluster"] == "c1"]
+    assert part in json.dumps(row["problem"]) and "projects are frozen" in json.dumps(row["problem"])
+    judged = judge(facts_of(works[main], None, [works[part]]), "r", None, ())
+    assert judged.failed.startswith(f"its agent cannot apply the work: part {part}: ")
+
+
+def test_a_release_is_not_proved_before_each_part_is_applied() -> None:
+    fleet = _fleet(Variant.ACM)
+    fleet.stop_agent("c1")
+    fleet.hub.send("POST", PROJECTS.format("argocd"), _project(300_000))
+    fleet.hub.send("POST", APPS.format("argocd"), _large(300_000))
+    fleet.time.advance(5)
+    part, main = sorted(fleet.hub.get(WORKS.format("c1"))["items"], key=lambda one: -len(name_of(one)))
+    reported = {"report": {"release": "r", "sync": {"status": "Synced"}, "health": {"status": "Healthy"}}}
+    assert judge(facts_of(main, reported), "r", None, ()).holds
+    why = f"its agent has not applied part {name_of(part)} of the work yet"
+    assert judge(facts_of(main, reported, [part]), "r", None, ()) == Judged(why=why)

@@ -21,6 +21,14 @@ SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"
 DEFAULT_HISTORY = 10
 """Default of ``revisionHistoryLimit`` (application_defaults.go)."""
 
+USUAL_NAMESPACE = "argocd"
+"""Namespace in which commands look for Applications and sets."""
+
+
+def typed_name(name: str, namespace: str) -> str:
+    """Return what people write after a command: the name, and ``-N NAMESPACE`` unless it is the usual one."""
+    return name if namespace in ("", USUAL_NAMESPACE) else f"{name} -N {namespace}"
+
 
 @dataclass(frozen=True)
 class AppView:
@@ -35,6 +43,11 @@ class AppView:
     """Whether the requested refresh has been done."""
     control_namespace: str = ""
     """Namespace of the controllers' own objects; empty: the Application's."""
+
+    @property
+    def typed(self) -> str:
+        """What people write for it after a command."""
+        return typed_name(self.name, self.namespace)
 
     @property
     def ref(self) -> ObjectRef:

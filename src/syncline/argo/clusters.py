@@ -42,6 +42,15 @@ class Cluster:
         """Whether this is the cluster of the Applications."""
         return self.server == IN_CLUSTER_SERVER
 
+    def refuses(self, kind: str, namespace: str, name: str) -> str:
+        """Return why the Secret of the cluster leaves an object out, in upstream's words; empty: it does not. Source:
+        gitops-engine GetManagedLiveObjs."""
+        if not self.namespaces or (namespace in self.namespaces if namespace else self.cluster_resources):
+            return ""
+        if not namespace:
+            return f'cluster level {kind} "{name}" can not be managed when in namespaced mode'
+        return f'namespace "{namespace}" for {kind} "{name}" is not managed'
+
 
 HERE = Cluster(IN_CLUSTER_SERVER, IN_CLUSTER_NAME)
 

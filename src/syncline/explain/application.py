@@ -60,7 +60,7 @@ MAX_READS = 20
 UNWELL = ("Degraded", "Missing", "Progressing", "Suspended", "Unknown")
 FIXES = {
     "InvalidSpecError": "correct the Application's spec",
-    "ComparisonError": "correct the source, then: syncline app get {name} --refresh",
+    "ComparisonError": "correct the source, then: syncline app get --refresh {name}",
     "SyncError": "correct the cause, then: syncline app sync {name}",
     "OperationError": "correct the operation that is asked for",
     "DeletionError": "correct the cause; deletion goes on by itself",
@@ -77,7 +77,7 @@ def explain_application(view: View, observed: AppObserved) -> Found:
     else:
         found = _settled(view, observed)
     found = _with_left_behind(observed, found)
-    return masked_found(view, replace(found, cause=_naming(found.cause, observed.view.name)), observed.view.mask)
+    return masked_found(view, replace(found, cause=_naming(found.cause, observed.view.typed)), observed.view.mask)
 
 
 def _naming(cause: Cause, name: str) -> Cause:
@@ -242,7 +242,7 @@ def _conditions(view: View, observed: AppObserved) -> Found | None:
 def _fix(observed: AppObserved, condition: Obj) -> str:
     known = advice(str(condition.get("message")))
     return known or FIXES.get(str(condition.get("type")), "correct what the message says").format(
-        name=observed.view.name
+        name=observed.view.typed
     )
 
 
@@ -264,6 +264,7 @@ def _last_operation(view: View, observed: AppObserved) -> Found | None:
     since = time_or_none(state.get("finishedAt"))
     below = _failed_rows(view, observed, state)
     known = any(f.cause.next_action or f.cause.because for f in below)
+    again = f"syncline app sync {observed.view.typed}"
     fix = "" if known else advice(message)
     head = _head(
         observed,
@@ -271,7 +272,7 @@ def _last_operation(view: View, observed: AppObserved) -> Found | None:
         message,
         since,
         *(found.cause for found in below),
-        next_action=fix or ("" if known else f"correct it in the source, then: syncline app sync {observed.view.name}"),
+        next_action=fix or ("" if known else f"correct it in the source, then: {again}"),
     )
     return Found(head, blocked=True)
 
@@ -348,7 +349,7 @@ def _health(view: View, observed: AppObserved) -> Found | None:
     missing = health.get("status") == "Missing" and not found.blocked
     if not missing:
         return found
-    step = f"syncline plan {observed.view.name}, then: syncline app sync {observed.view.name}"
+    step = f"syncline plan {observed.view.typed}, then: syncline app sync {observed.view.typed}"
     return Found(replace(found.cause, next_action=step), blocked=False)
 
 
@@ -380,7 +381,7 @@ def _settled(view: View, observed: AppObserved) -> Found:
         return _synced(view, observed, f"{sync}, {health}", since)
     named = ", ".join(f"{r.get('kind')}/{r.get('name')}" for r in differing[:3])
     text = f"{len(differing)} resources differ from the source" + (f": {named}" if named else "")
-    step = f"syncline plan {observed.view.name}, then: syncline app sync {observed.view.name}"
+    step = f"syncline plan {observed.view.typed}, then: syncline app sync {observed.view.typed}"
     waits = no_automated_sync(observed, view.now)
     head = _head(observed, f"{sync}, {health}", text, since, *(found.cause for found in waits), next_action=step)
     return Found(head, blocked=any(found.blocked for found in waits))

@@ -15,6 +15,7 @@ from syncline.apply.causes.masking import masked_found
 from syncline.apply.causes.pods import condition
 from syncline.appset.status import ERROR, PROGRESSING, UP_TO_DATE
 from syncline.appset.status import SOURCE_WAIT as WAITING
+from syncline.argo.application import typed_name
 from syncline.assembly.inspection.setplan import (
     PlannedApplication,
     PlannedFailure,
@@ -74,7 +75,11 @@ def made_by(plan: PlannedSet, name: str) -> Cause:
         waits = f"; step {step.number} of its rollout: {entry.status}, {entry.waits}"
     if one is not None and one.origin is not None:
         held = bool(waits) and entry is not None and entry.status == "Waiting"
-        fix = f"syncline explain appset/{plan.ref.name} says what holds its rollout" if held else ""
+        fix = (
+            f"syncline explain appset/{typed_name(plan.ref.name, plan.ref.namespace)} says what holds its rollout"
+            if held
+            else ""
+        )
         return Cause(subject, "makes it", one_line(f"from {one.origin}{waits}"), next_action=fix)
     if plan.failures:
         return Cause(subject, "controls it", one_line(f"its rows cannot be known: {plan.failures[0]}"))
@@ -96,7 +101,7 @@ def _failure(found: Obj, one: PlannedFailure, more: str) -> Cause:
     if position is not None:
         where = f"line {position[1]}" + (f", character {position[2]}" if position[2] else "")
         where += f" of {one.field or 'the template'}: "
-    step = f"correct it; try it with: syncline appset generate FILE, or: syncline plan appset/{name_of(found)}"
+    step = f"correct it; try it with: syncline appset generate FILE, or: syncline plan appset/{_typed(found)}"
     return Cause(f"{place}{more}", "failed", one_line(f"{where}{one.message}"), next_action=step)
 
 
@@ -144,7 +149,7 @@ def _reported(found: Obj, plan: PlannedSet, _application: Explained) -> Found | 
     if error.get("status") != "True":
         return None
     text = str(error.get("message") or error.get("reason"))
-    step = f"it is tried again by itself; what it finds now: syncline plan appset/{name_of(found)}"
+    step = f"it is tried again by itself; what it finds now: syncline plan appset/{_typed(found)}"
     head = _head(found, plan, str(error.get("reason") or ERROR), text, _since(found, ERROR), next_action=step)
     return Found(head, blocked=True)
 
@@ -175,7 +180,7 @@ def _in_clusters(found: Obj, plan: PlannedSet, carried: Sequence[ApplicationStat
         return None
     count = len(urgent) or sum(one.standing is not Standing.WELL for one in carried)
     text = f"{count} of {len(carried)} Applications {'need attention' if urgent else 'are not done'}"
-    text += " in their clusters" + (f"; syncline report {name_of(found)} shows all" if count > MAX_SHOWN else "")
+    text += " in their clusters" + (f"; syncline report {_typed(found)} shows all" if count > MAX_SHOWN else "")
     since = min((one.cause.since for one in shown if one.cause.since), default=None)
     state = "Failing" if urgent else "Progressing"
     return Found(_head(found, plan, state, text, since, *(one.cause for one in shown)), blocked=bool(urgent))
@@ -258,3 +263,7 @@ def _status_since(found: Obj, name: str) -> datetime | None:
     entries = dig(found, "status", "applicationStatus", default=[]) or []
     entry: Obj = next((one for one in entries if one.get("application") == name), {})
     return time_or_none(entry.get("lastTransitionTime"))
+
+
+def _typed(appset: Obj) -> str:
+    return typed_name(name_of(appset), namespace_of(appset))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+from syncline.argo.application import typed_name
 from syncline.argo.dependencies import DEPENDS_ON, depends_on, missing, not_ready
 from syncline.argo.project.windows import SyncWindow, WindowError, matching_windows, read_windows, window_problem
 from syncline.base.cause import Cause
@@ -61,7 +62,7 @@ def _window(observed: AppObserved, number: int, entry: Obj, window: SyncWindow, 
     zone = f" {window.zone}" if window.zone else ""
     text = f"{entry.get('kind')} {entry.get('schedule')!r} for {entry.get('duration')}{zone}"
     until = f"{'opens' if window.allows else 'ends'} at {format_time(opens)}" if opens else "goes on and on"
-    by_hand = f"sync by hand: syncline app sync {observed.view.name}"
+    by_hand = f"sync by hand: syncline app sync {observed.view.typed}"
     allow = f"allow syncs by hand: syncline proj windows enable-manual-sync {observed.view.project} {number}"
     return Cause(
         _place(observed, number),
@@ -130,12 +131,14 @@ def _application(observed: AppObserved, ref: ObjectRef, other: Obj | None) -> Fo
         return None
     phase = dig(other, "status", "operationState", "phase", default="")
     by_itself = busy or (dig(other, "spec", "syncPolicy", "automated") is not None and phase not in ("Failed", "Error"))
-    fix = f"syncline app sync {ref.name}" if sync != "Synced" and phase not in ("Failed", "Error") else ""
+    typed = typed_name(ref.name, ref.namespace)
+    fix = f"syncline app sync {typed}" if sync != "Synced" and phase not in ("Failed", "Error") else ""
     text = "an operation runs" if busy else str(dig(other, "status", "operationState", "message", default=""))
     since = time_or_none(dig(other, "status", "health", "lastTransitionTime"))
-    step = "" if by_itself and health != "Degraded" else fix or f"syncline explain {ref.name}"
+    look = f"syncline explain {typed}"
+    step = "" if by_itself and health != "Degraded" else fix or look
     return Found(
-        Cause(subject, f"{sync}, {health}", one_line(text), since, next_action=step or f"syncline explain {ref.name}"),
+        Cause(subject, f"{sync}, {health}", one_line(text), since, next_action=step or look),
         blocked=not by_itself or health == "Degraded",
     )
 

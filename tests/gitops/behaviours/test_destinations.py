@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import pytest
 from tests.gitops.behaviours.sim import APPS, JOBS, MAPS, MERGE, PROJECTS, Simulation, config, job
 from tests.gitops.behaviours.test_deletion import CASCADE
 
+from syncline.argo.clusters import Cluster
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj, dig, name_of
 
@@ -109,9 +111,53 @@ def test_credentials_that_cannot_be_used_are_told_without_them() -> None:
 
 def test_a_secret_may_keep_a_cluster_to_some_namespaces() -> None:
     far = Far(config("a"), namespaces="other")
+    text = 'Failed to load live state: namespace "default" for ConfigMap "a" is not managed'
     state = far.sim.sync()
-    assert state["phase"] == "Failed"
-    assert 'namespace "default" of cluster far is not managed' in state["message"]
+    assert (state["phase"], state["message"]) == ("Error", f"ComparisonError: {text}")
+    far.sim.driver.settle()
+    assert far.sim.conditions()["ComparisonError"] == text and far.sim.sync_status() == "Unknown"
+    (row,) = far.sim.app()["status"]["resources"]
+    assert (row["status"], row["health"]) == (
+        "Unknown",
+        {"status": "Missing", "message": 'namespace "default" for ConfigMap "a" is not managed'},
+    )
+    spaces = base64.b64encode(b"other, default").decode()
+    far.sim.patch(f"{SECRETS}/cluster-far", {"data": {"namespaces": spaces}})
+    far.sim.driver.advance(120)
+    assert far.sim.sync()["phase"] == "Succeeded" and far.sim.sync_status() == "Synced"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "of", "why"),
+    [
+        ({}, ("Deployment", "a", "web"), ""),
+        ({"namespaces": ("a",)}, ("Deployment", "a", "web"), ""),
+        ({"namespaces": ("a",)}, ("Deployment", "b", "web"), 'namespace "b" for Deployment "web" is not managed'),
+        (
+            {"namespaces": ("a",)},
+            ("Namespace", "", "a"),
+            'cluster level Namespace "a" can not be managed when in namespaced mode',
+        ),
+        ({"namespaces": ("a",), "cluster_resources": True}, ("Namespace", "", "a"), ""),
+        (
+            {"namespaces": ("a",), "cluster_resources": True},
+            ("Deployment", "b", "web"),
+            'namespace "b" for Deployment "web" is not managed',
+        ),
+        ({"cluster_resources": False}, ("Namespace", "", "a"), ""),
+    ],
+    ids=[
+        "a secret without namespaces keeps nothing out",
+        "a namespace of its list is managed",
+        "any other namespace is not",
+        "objects of the cluster are not",
+        "unless it says so",
+        "which opens no namespace",
+        "clusterResources alone says nothing",
+    ],
+)
+def test_what_the_secret_of_a_cluster_leaves_out(cluster: Obj, of: tuple[str, str, str], why: str) -> None:
+    assert Cluster(FAR, "far", **cluster).refuses(*of) == why
 
 
 def test_a_project_may_permit_its_own_clusters_only_a023() -> None:

@@ -45,6 +45,14 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (r"referencing project (\S+) which does not exist", r"create project \1, or correct spec.project"),
         (r'cluster "[^"]+" not found', "add the cluster: syncline cluster add, or correct spec.destination"),
+        (
+            r'namespace "([^"]+)" for \S+ "[^"]+" is not managed',
+            r"add \1 to namespaces of the Secret of the cluster, or correct the namespace",
+        ),
+        (
+            r"can not be managed when in namespaced mode",
+            'set clusterResources: "true" in the Secret of the cluster, or take the object out of the source',
+        ),
         (r"goes in a circle", "take one of them out of its annotation syncline.dev/depends-on"),
         (r"load balancer", "does this cluster have a load balancer? else use type ClusterIP or NodePort"),
         (r"field is immutable", "set Replace=true or Force=true, use a hook, or give the object a new name"),

@@ -10,18 +10,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import count
 from typing import Any, Final
 
 from syncline.argo.clusters import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
+from syncline.argo.content.names import wants_content
 from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
 from syncline.control.plan import Retry
 from syncline.explain.fleet.clusters import cluster_cause, last_sign
 from syncline.explain.fleet.rollouts import order_entry
-from syncline.explain.fleet.works import SILENT, explain_work
+from syncline.explain.fleet.works import SILENT, explain_parts
 from syncline.explain.view import View, one_line
+from syncline.fleet.hub.works.splitting import part_prefix
 from syncline.fleet.pull import names
 from syncline.fleet.pull.names import Variant
+from syncline.fleet.pull.notices import content_waits, of_hub
 from syncline.fleet.pull.observe import (
     CLUSTERS,
     DECISIONS,
@@ -190,9 +194,11 @@ def application_state(view: View, app: Obj, destinations: Mapping[str, str] | No
         problem = None if waits else _not_carried(view, app, cluster)
         gone = away if silent else None
         return ApplicationState(cluster, app, pulled=True, problem=problem, away=gone, ordered=ordered)
-    carried = explain_work(view, work)
+    carried = explain_parts(view, work, _parts(view, work))
     report = report_of(view.cluster, cluster, name_of(work))
     content: Obj = (report or {}).get("report") or _fed_back(view, app, cluster)
+    if report is not None:
+        content = {**content, "conditions": [*(content.get("conditions") or ()), *of_hub(app)]}
     made = _of_content(cluster, app, content, pulled=True)
     blocked = carried.blocked and not silent and carried.cause.state in ("NotApplied", "Waiting")
     return replace(
@@ -205,6 +211,15 @@ def application_state(view: View, app: Obj, destinations: Mapping[str, str] | No
         heard=last_sign(view, cluster) if silent else None,
         problem=carried.cause if blocked else None,
     )
+
+
+def _parts(view: View, work: Obj) -> Iterable[Obj]:
+    """Yield the further parts of a work that was too large for one."""
+    for number in count(1):
+        part = view.cluster.get(ObjectRef(*WORKS, namespace_of(work), f"{part_prefix(name_of(work))}{number}"))
+        if part is None:
+            return
+        yield part
 
 
 def _ordered(view: View, app: Obj) -> Ordered | None:
@@ -265,6 +280,10 @@ def _not_carried(view: View, app: Obj, cluster: str) -> Cause:
     unread = view.cluster.unread(ObjectRef(*WORKS, cluster, names.work_name(app)))
     if unread:
         return Cause(ref, "unread", one_line(unread), since)
+    said = content_waits(app) if wants_content(app) else ""
+    if said:
+        fix = "mend that; the hub looks again by itself"
+        return Cause(ref, "NotCarried", one_line(f"it travels with its content: {said}"), since, next_action=fix)
     variant = variant_of(view.cluster, namespace_of(app), None)
     acm = variant is Variant.ACM
     seen = AppObserved(

@@ -12,6 +12,7 @@ from typing import Final
 
 from syncline.apply.causes.advice import advice
 from syncline.apply.managed import refused_namespace
+from syncline.argo.application import typed_name
 from syncline.base.cause import Cause
 from syncline.explain.fleet.applications import (
     NEEDS_AGENT,
@@ -140,7 +141,8 @@ def _reported(state: ApplicationState) -> Sequence[Cause]:
     shown = [_failed(one, state.cluster) for one in (*state.failures, *going)[:MAX_SHOWN]]
     left = len(state.failures) - MAX_SHOWN + state.omitted
     if left > 0:
-        text = f"syncline report app/{name_of(state.app or {})} -o json"
+        app = state.app or {}
+        text = f"syncline report app/{typed_name(name_of(app), namespace_of(app))} -o json"
         shown.append(Cause("further failures", str(left), "of the same Application", next_action=text))
     return shown
 

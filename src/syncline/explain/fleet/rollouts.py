@@ -22,6 +22,7 @@ from syncline.fleet.pull.order.explaining import (
     entry_cause,
     phase_of,
     rollout_cause,
+    typed_target,
     waits_for_cluster,
 )
 from syncline.kube.kinds.fleetrollouts import ROLLOUT
@@ -41,7 +42,7 @@ def explain_rollout(view: View, rollout: Obj) -> Found:
     below = [_entry(view, rollout, one) for one in entries[:MAX_SHOWN]]
     if len(entries) > MAX_SHOWN:
         left = len(entries) - MAX_SHOWN
-        below.append(Cause("further clusters", str(left), f"syncline rollout get {name_of(rollout)} shows them"))
+        below.append(Cause("further clusters", str(left), f"syncline rollout get {typed_target(rollout)} shows them"))
     blocked = phase_of(rollout) in URGENT or any(one.because for one in below)
     return Found(_short(rollout_cause(rollout, *below)), blocked)
 

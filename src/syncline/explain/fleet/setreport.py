@@ -15,6 +15,7 @@ from typing import Final
 from syncline.apply.causes.pods import condition
 from syncline.appset.observing.observe import generators_of
 from syncline.appset.status import ERROR
+from syncline.argo.application import typed_name
 from syncline.argo.clusters import Cluster, clusters_of
 from syncline.base.cause import OR, Cause
 from syncline.explain.fleet.applications import ORDER, URGENT, ApplicationState, Standing, application_state
@@ -142,4 +143,4 @@ def _not_made(appset: Obj, cluster: str, decision: str, clusters: Iterable[Clust
 
 
 def _look(appset: Obj) -> str:
-    return f"syncline explain appset/{name_of(appset)}"
+    return f"syncline explain appset/{typed_name(name_of(appset), namespace_of(appset))}"

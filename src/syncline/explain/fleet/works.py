@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from syncline.base.cause import OR, Cause
@@ -12,7 +14,17 @@ from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.works.explaining import APPLIED, Advice, ManifestState, advice_for, manifest_states
 from syncline.fleet.spoke.work.status import SHARED
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK, WORK_FINALIZER
-from syncline.kube.objects import Obj, dig, finalizers, generation, is_terminating, name_of, namespace_of, ref_of
+from syncline.kube.objects import (
+    Obj,
+    ObjectRef,
+    dig,
+    finalizers,
+    generation,
+    is_terminating,
+    name_of,
+    namespace_of,
+    ref_of,
+)
 
 MAX_SHOWN = 6
 """Manifests that a chain names; ``work explain`` lists all."""
@@ -49,6 +61,18 @@ def explain_work(view: View, work: Obj) -> Found:
     applied = find_condition(dig(work, "status", "conditions") or (), APPLIED) or {}
     since = time_or_none(applied.get("lastTransitionTime"))
     return Found(_cause(work, "Applied", _counts(states), since=since), blocked=False)
+
+
+def explain_parts(view: View, work: Obj, parts: Iterable[Obj]) -> Found:
+    """Explain a work with its further parts as one: a part that is blocked stands below it, under its own name."""
+    found = explain_work(view, work)
+    bad = [one.cause for one in (explain_work(view, part) for part in parts) if one.blocked]
+    if not bad or found.cause.state == "Unreachable":
+        return found
+    state = found.cause.state if found.blocked else bad[0].state
+    message = one_line(f"{found.cause.message}; not so {', '.join(ObjectRef.parse(one.subject).name for one in bad)}")
+    cause = replace(found.cause, state=state, message=message, because=(*bad, *found.cause.because))
+    return Found(cause, blocked=True)
 
 
 def _cause(work: Obj, state: str, message: str, *because: Cause, since: datetime | None = None, fix: str = "") -> Cause:

@@ -25,6 +25,11 @@ OF_HUB: Final = frozenset({CARRY_ERROR, CONTENT_ERROR, CONTENT_WAIT, HUB_COPY_ER
 """Types that only the hub writes; what a cluster reports under such a name does not count."""
 
 
+def of_hub(app: Obj) -> list[Obj]:
+    """Return the conditions of an Application that the hub itself has found."""
+    return [one for one in dig(app, "status", "conditions") or () if one.get("type") in OF_HUB]
+
+
 def content_waits(app: Obj) -> str:
     """Return why the hub has no content for an Application yet; empty: nothing says so."""
     found = (one for one in dig(app, "status", "conditions") or () if one.get("type") in (CONTENT_ERROR, CONTENT_WAIT))

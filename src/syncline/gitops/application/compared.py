@@ -73,5 +73,6 @@ def _settings(given: ComparisonInput) -> tuple[Any, ...]:
         given.project_clusters,
         given.server,
         given.cluster_name,
+        given.destination,
         given.fresh,
     )

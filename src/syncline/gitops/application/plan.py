@@ -267,6 +267,7 @@ def comparison_input(observed: AppObserved, manifests: Manifests, verdicts: Verd
         project_clusters=observed.project_clusters,
         server=observed.cluster.server,
         cluster_name=observed.cluster.name,
+        destination=observed.cluster,
         predicted=answers(observed.predictions, _asked_by(observed))
         if observed.predictions and observed.asks_server
         else None,

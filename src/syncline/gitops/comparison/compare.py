@@ -37,6 +37,7 @@ from syncline.apply.diff.jq import gathered
 from syncline.apply.diff.memo import Verdicts, settings_key
 from syncline.apply.diff.model import DEFAULT_OVERRIDES
 from syncline.apply.health import Health, health_of
+from syncline.argo.clusters import HERE, Cluster
 from syncline.argo.conditions import Condition
 from syncline.argo.excluded import ResourceFilter
 from syncline.argo.project import permits_destination, permits_kind
@@ -66,6 +67,8 @@ from syncline.kube.objects import (
 
 IN_CLUSTER = "https://kubernetes.default.svc"
 COMPARISON_ERROR = "ComparisonError"
+MAX_OUTSIDE = 5
+"""Namespaces that the destination leaves out and that conditions name."""
 
 
 class SyncCode(StrEnum):
@@ -99,6 +102,8 @@ class ComparisonInput:
     server: str = ""
     """Server URL of the destination if the spec has its name only; empty: as in the spec."""
     cluster_name: str = ""
+    destination: Cluster = HERE
+    """Its Secret may name the only namespaces that it manages."""
     predicted: Callable[[Obj, Obj], Prediction | None] | None = None
     """Returns the API server's dry run of a manifest on its live object (compare option ``ServerSideDiff=true``), or
     None if there is none: the pair is then compared here."""
@@ -185,22 +190,26 @@ def compare(observed: ComparisonInput) -> Comparison:
     if before is not None and before.ready.given is not observed.targets:
         before = None
     ready = before.ready if before is not None else _ready(observed)
-    live = _ours(observed, ready, before.found if before is not None else {})
+    outside = _outside(observed, ready.prepared)
+    live = _ours(observed, ready, before.found if before is not None else {}) if not outside else {}
     arranged = _arranged(observed, ready, live)
     pairs = pair_arranged(
         arranged, {ref: one.obj for ref, one in live.items() if one.allowed}, before.pairs if before is not None else {}
     )
-    judged, error = _judge_all(observed, ready, arranged.hooks, pairs, before.judged if before is not None else {})
+    judged, errors = _judge_all(
+        observed, ready, arranged.hooks, pairs, before.judged if before is not None else {}, outside
+    )
+    error = bool(errors)
     conditions = [
         *ready.prepared.conditions,
         *_shared(observed, live),
-        *([Condition(COMPARISON_ERROR, error)] if error else []),
+        *(Condition(COMPARISON_ERROR, one) for one in errors),
         *_without_namespace(observed, pairs),
     ]
     health = application_health([one.part for one in judged])
     conditions += [Condition(COMPARISON_ERROR, f"error setting app health: {why}") for why in health.errors]
     return Comparison(
-        status=_status(observed.app, judged, bool(error)),
+        status=_status(observed.app, judged, error),
         health=health,
         resources=tuple(one.shown for one in judged),
         conditions=tuple(conditions),
@@ -263,20 +272,30 @@ def _judge_all(
     hooks: tuple[Obj, ...],
     pairs: tuple[Pair, ...],
     known: Mapping[int, _Judged],
-) -> tuple[list[_Judged], str]:
+    outside: Mapping[ObjectRef, str],
+) -> tuple[list[_Judged], list[str]]:
     """Return the result of each pair, and why nothing could be compared: then no pair counts as modified."""
     settings = diff_settings(observed)
     judge = _Judge(
         observed, settings, settings_key(settings), observed.verdicts or Verdicts(), _app_name(observed), hooks
     )
     if ready.prepared.error:
-        error = f"Failed to load target state: {ready.prepared.error}"
+        errors = [f"Failed to load target state: {ready.prepared.error}"]
+    elif outside:
+        first = {ref.namespace: text for ref, text in reversed(list(outside.items()))}
+        errors = [f"Failed to load live state: {first[space]}" for space in sorted(first)[:MAX_OUTSIDE]]
     else:
         try:
-            return gathered(*(partial(judge.again, pair, known.get(id(pair))) for pair in pairs)), ""
+            return gathered(*(partial(judge.again, pair, known.get(id(pair))) for pair in pairs)), []
         except DiffError as failed:
-            error = f"Failed to compare desired state to live state: {failed}"
-    return [judge.failed(pair) for pair in pairs], error
+            errors = [f"Failed to compare desired state to live state: {failed}"]
+    return [judge.failed(pair, outside.get(pair.ref, "")) for pair in pairs], errors
+
+
+def _outside(observed: ComparisonInput, prepared: Targets) -> dict[ObjectRef, str]:
+    """Return the targets that the destination leaves out, in order, and why: then nothing is compared, as upstream."""
+    refs = sorted(map(ref_of, prepared.objects))
+    return {ref: why for ref in refs if (why := observed.destination.refuses(ref.kind, ref.namespace, ref.name))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +321,10 @@ class _Judge:
         images = tuple(_images(pair.live)) if pair.live else ()
         return _Judged(pair, modified, to_sync, part, row, _shown(row, part.health, False), images)
 
-    def failed(self, pair: Pair) -> _Judged:
+    def failed(self, pair: Pair, outside: str) -> _Judged:
         observed, part = self.observed, part_of(self.observed.app, pair, self.observed.health)
+        if outside and part.health is not None:
+            part = replace(part, health=replace(part.health, message=outside))
         row = _row(observed, pair, self.hooks, False, self.app)
         images = tuple(_images(pair.live)) if pair.live else ()
         return _Judged(pair, False, pair, part, row, _shown(row, part.health, True), images)

@@ -7,15 +7,15 @@ An agent is believed about its own cluster: one that lies opens the gates that w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
 from syncline.fleet.conditions import find_condition
 from syncline.fleet.pull.operations import OPERATION_AFTER, started_at
 from syncline.fleet.pull.status import feedback_of
-from syncline.kube.objects import Obj, annotations_of, dig, generation
+from syncline.kube.objects import Obj, annotations_of, dig, generation, name_of
 
 SILENT: Final = timedelta(seconds=30)
 """How long values that name no release must stay good."""
@@ -44,6 +44,8 @@ class Facts:
     """Why the agent cannot apply the work as it is now."""
     applied: bool = False
     """The agent has applied the work as it is now."""
+    unapplied: str = ""
+    """The first further part of the work that the agent has not applied yet."""
     unbegun: bool = False
     """The work carries a sync that the cluster has not begun."""
 
@@ -57,15 +59,30 @@ class Judged:
     why: str = ""
 
 
-def facts_of(work: Obj, report: Obj | None) -> Facts:
-    """Read a work and the ApplicationReport beside it."""
-    applied = find_condition(dig(work, "status", "conditions") or (), "Applied") or {}
-    current = applied.get("observedGeneration") == generation(work)
-    refused = _short(applied.get("message")) or "the work is not applied"
-    common: dict[str, Any] = {
-        "applied": current and applied.get("status") == "True",
-        "refused": refused if current and applied.get("status") == "False" else "",
-    }
+def facts_of(work: Obj, report: Obj | None, parts: Iterable[Obj] = ()) -> Facts:
+    """Read a work, the ApplicationReport beside it, and the further ``parts`` of a work that was too large for one."""
+    found = _facts(work, report)
+    for part in parts:
+        applied, refused = _applied(part)
+        if refused and not found.refused:
+            found = replace(found, refused=f"part {name_of(part)}: {refused}")
+        if not applied and not found.unapplied:
+            found = replace(found, applied=False, unapplied=name_of(part))
+    return found
+
+
+def _applied(work: Obj) -> tuple[bool, str]:
+    """Return whether the agent has applied a work as it is now, and why it can't."""
+    said = find_condition(dig(work, "status", "conditions") or (), "Applied") or {}
+    if said.get("observedGeneration") != generation(work):
+        return False, ""
+    refused = _short(said.get("message")) or "the work is not applied"
+    return said.get("status") == "True", refused if said.get("status") == "False" else ""
+
+
+def _facts(work: Obj, report: Obj | None) -> Facts:
+    applied, refused = _applied(work)
+    common: dict[str, Any] = {"applied": applied, "refused": refused}
     if report is not None and isinstance(report.get("report"), dict):
         return _of_report(report["report"], work, common)
     values: dict[str, str] = {}
@@ -123,6 +140,8 @@ def judge(facts: Facts, release: str, before: str | None, pins: Sequence[str]) -
     release began (None: not known), ``pins``: the commits of its sources."""
     if facts.refused:
         return Judged(failed=f"its agent cannot apply the work: {facts.refused}")
+    if facts.unapplied:
+        return Judged(why=f"its agent has not applied part {facts.unapplied} of the work yet")
     if facts.release is None and not facts.applied:
         return Judged(why="its agent has not applied the work yet")
     if facts.release is not None and facts.release != release:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from syncline.argo.application import USUAL_NAMESPACE
 from syncline.base.cause import OR, Cause
 from syncline.base.clock import time_or_none
 from syncline.fleet.pull.order.steering import stopped_by
-from syncline.kube.objects import Obj, dig, ref_of
+from syncline.kube.objects import Obj, dig, namespace_of, ref_of
 
 ENDED: Final = ("Done", "RolledBack", "Unordered")
 """Phases in which nothing waits."""
@@ -27,6 +28,13 @@ def target_of(rollout: Obj) -> str:
     """Return what people write for a roll-out: the name of its set, or ``app/NAME``."""
     of = dig(rollout, "spec", "of") or {}
     return f"{'app/' if of.get('kind') == 'Application' else ''}{of.get('name') or ''}"
+
+
+def typed_target(rollout: Obj, cluster: str = "") -> str:
+    """Return what people write for a roll-out, and a cluster of it, after a command."""
+    words = f"{target_of(rollout)} {cluster}".strip()
+    space = namespace_of(rollout)
+    return words if space in ("", USUAL_NAMESPACE) else f"{words} -n {space}"
 
 
 def phase_of(rollout: Obj) -> str:
@@ -84,16 +92,16 @@ def since_of(rollout: Obj) -> datetime | None:
 def entry_cause(rollout: Obj, entry: Obj, *because: Cause) -> Cause:
     """Return the cause of one cluster of a roll-out."""
     state, until = str(entry["state"]), time_or_none(entry.get("until"))
-    cluster, target = str(entry.get("cluster")), target_of(rollout)
+    cluster, target = str(entry.get("cluster")), typed_target(rollout)
     why = str(entry.get("why") or "")
     if state == "Proving":
         why = f"is healthy{_at(entry.get('healthySince'))}, and has to stay so{_at(entry.get('until'), 'until')}"
     fix = ""
     if state == "Failed":
-        ways = ("correct the cause in Git", f"syncline rollout roll-back {target}", _skip(target, cluster))
+        ways = ("correct the cause in Git", f"syncline rollout roll-back {target}", _skip(rollout, cluster))
         fix = OR.join(ways)
     elif "is not available" in why:
-        fix = _skip(target, cluster)
+        fix = _skip(rollout, cluster)
     return Cause(
         f"cluster {cluster} (wave {entry.get('wave')})",
         state,
@@ -128,12 +136,12 @@ def _at(time: object, word: str = "since") -> str:
     return f" {word} {time}" if time else ""
 
 
-def _skip(target: str, cluster: str) -> str:
-    return f"to pass over it: syncline rollout skip {target} {cluster}"
+def _skip(rollout: Obj, cluster: str) -> str:
+    return f"to pass over it: syncline rollout skip {typed_target(rollout, cluster)}"
 
 
 def _next_action(rollout: Obj, phase: str) -> str:
-    target = target_of(rollout)
+    target = typed_target(rollout)
     if dig(rollout, "spec", "stopped"):
         return f"syncline rollout resume {target}"
     if phase == "Failed":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -176,7 +176,7 @@ class Reading:
         if carried is None or carried.seen is None or aside:
             return target
         work = carried.seen.work
-        facts = _facts(cache, work)
+        facts = _facts(cache, work, carried.seen.parts)
         pins = self.pins(app, asked, rolling=step is not None) if ordered else Pins()
         target = replace(
             target,
@@ -197,10 +197,10 @@ class Reading:
         return replace(target, wanted=release, manifests=tuple(stamped(manifests, release)))
 
 
-def _facts(cache: Snapshot, work: Obj | None) -> Facts:
+def _facts(cache: Snapshot, work: Obj | None, parts: Sequence[Obj]) -> Facts:
     if work is None:
         return Facts()
-    return facts_of(work, cache.get(ObjectRef(*DETAILS, dig(work, "metadata", "namespace"), name_of(work))))
+    return facts_of(work, cache.get(ObjectRef(*DETAILS, dig(work, "metadata", "namespace"), name_of(work))), parts)
 
 
 def _proven(cache: Snapshot, work: Obj | None) -> tuple[Proven, ...]:

@@ -13,7 +13,7 @@ from syncline.argo.clusters import Cluster
 from syncline.argo.project import sync_permission
 from syncline.gitops.application.observing.observe import AppObserved
 from syncline.gitops.sync.model import Rules
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, namespace_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, name_of, namespace_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ObservedRules(Rules):
         observed, cluster = self.observed, self._cluster
         destination = {"server": cluster.server, "name": cluster.name, "namespace": observed.view.destination_namespace}
         refused = sync_permission(observed.project or {}, obj, info, destination, observed.project_clusters)
-        return refused or _outside(cluster, obj, info)
+        return refused or cluster.refuses(info.kind, namespace_of(obj) if info.namespaced else "", name_of(obj))
 
     @cached_property
     def _cluster(self) -> Cluster:
@@ -49,17 +49,3 @@ class ObservedRules(Rules):
 
     def unread(self, ref: ObjectRef) -> str:
         return self.observed.unread_there(ref)
-
-
-def _outside(cluster: Cluster, obj: Obj, info: ResourceInfo) -> str:
-    """Return why the cluster's Secret does not permit writing the object; empty if it does."""
-    if not cluster.namespaces:
-        return ""
-    if not info.namespaced:
-        return (
-            "" if cluster.cluster_resources else f"cluster-scoped {info.kind} is not managed in cluster {cluster.name}"
-        )
-    namespace = namespace_of(obj)
-    return (
-        "" if namespace in cluster.namespaces else f'namespace "{namespace}" of cluster {cluster.name} is not managed'
-    )
