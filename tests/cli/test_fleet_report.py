@@ -8,6 +8,7 @@ import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 from tests.cli.fleethub import GOLDEN, golden
@@ -23,7 +24,7 @@ from syncline.base.clock import parse_time
 from syncline.cli.fleet.applications import applications_obj, applications_text
 from syncline.cli.frame.terminal import plain
 from syncline.cli.views.cause import describe_cause
-from syncline.cli.views.fleet.page import MAX_FAILURES, policy, report_page
+from syncline.cli.views.fleet.page import MAX_FAILURES, MAX_ROW, MAX_TEXT, policy, report_page
 from syncline.cli.views.fleet.setreport import report_obj, reports_text
 from syncline.explain.applicationset import _in_clusters
 from syncline.explain.fleet.applications import (
@@ -243,10 +244,30 @@ def test_the_page_loads_nothing_and_runs_only_its_own_lines() -> None:
     assert not re.search(r"https?://|@import|url\(", text)
 
 
-def test_the_page_of_many_failures_is_bounded() -> None:
-    text = report_page([hostile(MAX_FAILURES * 3)])
-    assert len(text) < 2 * MAX_FAILURES * 300_000
-    assert f"{MAX_FAILURES * 2} more are left out" in text
+def test_the_page_is_bounded_by_text_by_row_and_as_a_whole() -> None:
+    one = hostile(MAX_FAILURES * 3)
+    text = report_page([one])
+    assert len(text) < 2 * 6 * MAX_ROW
+    assert text.count("more are left out") == 2
+    many = report_page([replace(one, rows=one.rows * 30)])
+    assert len(many) < 2 * MAX_TEXT
+    assert "too long for one page" in many and many.count("<tr") == 61, "every cluster has its row"
+
+
+def test_each_value_of_the_page_has_a_name_for_those_who_hear_it_or_see_a_part(report: SetReport) -> None:
+    text = report_page([report])
+    found = re.search("<table>.*</table>", text, re.S)
+    assert found is not None
+    table = ElementTree.fromstring(found[0])
+    assert "".join((table.find("caption") or table).itertext()).startswith("ApplicationSet argocd/set")
+    columns = ["".join(one.itertext()) for one in table.iter("th") if one.get("scope") == "col"]
+    for row in table.findall("tbody/tr"):
+        first, *others = row
+        assert (first.tag, first.get("scope")) == ("th", "row")
+        assert [one.get("data-label") for one in others] == columns[1:]
+    assert "<body><main>" in text
+    assert 'role="status"' in text, "how many rows the filter leaves is said"
+    assert {one.get("tabindex") for one in table.iter("pre")} == {"0"}, "what scrolls can be reached by key"
 
 
 def test_a_table_shows_control_characters_as_escapes_in_one_line() -> None:
