@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.appset.rounds import Table
 from tests.appset.sets import FINALIZER, app, app_spec, appset, condition, names, parameters, rows, table, writes
@@ -118,6 +120,23 @@ def test_b12_annotations_of_our_own_controllers_survive_but_for_the_mark_of_a_de
     assert writes(one) == ["patch a"]
     kept = {"syncline.dev/operation-started": "1", "syncline.dev/wait-for": "b"}
     assert annotations_of(found(one, "a")) == kept and writes(one) == []
+
+
+def _written(manager: str, *annotations: str, **more: Any) -> Any:
+    fields = {"f:annotations": {f"f:{one}": {} for one in annotations}, **more}
+    return {"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": fields}}
+
+
+def test_an_annotation_of_ours_goes_with_the_template_that_gave_it_and_stays_where_a_person_wrote_it() -> None:
+    marks = {"syncline.dev/depends-on": "b", "syncline.dev/cluster-wave": "1", "syncline.dev/operation-started": "1"}
+    live = app("a", annotations=marks)
+    live["metadata"]["managedFields"] = [
+        _written("argocd-controller", *marks, **{"f:ownerReferences": {}}),
+        _written("kubectl-annotate", "syncline.dev/cluster-wave"),
+    ]
+    one = table(appset(rows("a")), live)
+    assert writes(one) == ["patch a"]
+    assert annotations_of(found(one, "a")) == {key: marks[key] for key in list(marks)[1:]}
 
 
 def test_b13_an_ignored_field_stays_and_other_drift_is_mended() -> None:

@@ -28,12 +28,15 @@ from syncline.kube.objects import (
     uid_of,
 )
 from syncline.kube.patching.patches import create_merge_patch
+from syncline.kube.schema.extensions import EXTENSIONS
 
 KEPT_ANNOTATIONS: Final = ("notified.notifications.argoproj.io", REFRESH, HYDRATE)
 KEPT_FINALIZERS: Final = ("pre-delete-finalizer.argocd.argoproj.io", "post-delete-finalizer.argocd.argoproj.io")
 """Kept on a live Application, also with a suffix."""
 OURS: Final = "syncline.dev/"
-"""Annotations with this prefix stay: our other controllers, and people, put them on Applications."""
+"""Annotations with this prefix stay where our other controllers, or people, put them on Applications."""
+WRITTEN: Final = frozenset(OURS + one.name for one in EXTENSIONS if one.ours)
+"""Those of them that controllers write; the others come from templates and people."""
 MARK: Final = "syncline.dev/deletion-confirmed"
 """The only one of them that a set writes: its deletion was confirmed with this hash. An Application that is generated
 loses it."""
@@ -136,6 +139,9 @@ def desired(made: Obj, live: Obj, appset: Obj, kept: Kept, operation: Obj | None
     """Return the live Application as the set wants it. Raises :class:`WriteError` if another owner controls it."""
     known = annotations_of(live)
     ours = {key: value for key, value in known.items() if key.startswith(OURS) and key != MARK}
+    if gone := [key for key in ours if key not in annotations_of(made) and key not in WRITTEN]:
+        own = _own_annotations(live)
+        ours = {key: value for key, value in ours.items() if key not in gone or key not in own}
     annotations = ours | annotations_of(made) | _kept(known, kept.annotations)
     labels = labels_of(made) | _kept(labels_of(live), kept.labels)
     guards = finalizers(made)
@@ -154,6 +160,21 @@ def desired(made: Obj, live: Obj, appset: Obj, kept: Kept, operation: Obj | None
         "spec": normalized_spec(made.get("spec") or {}),
         **({"operation": operation} if operation is not None else {}),
     }
+
+
+def _own_annotations(live: Obj) -> set[str]:
+    """Return the annotations of an Application that only its set has written: by managedFields, the manager that wrote
+    its owner reference. Once the template lacks them they go."""
+    writers: dict[str, set[str]] = {}
+    owning: set[str] = set()
+    for entry in dig(live, "metadata", "managedFields") or ():
+        fields = dig(entry, "fieldsV1", "f:metadata") or {}
+        manager = str(entry.get("manager"))
+        if "f:ownerReferences" in fields:
+            owning.add(manager)
+        for key in fields.get("f:annotations") or ():
+            writers.setdefault(key.removeprefix("f:"), set()).add(manager)
+    return {key for key, managers in writers.items() if managers <= owning}
 
 
 def _kept(live: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
