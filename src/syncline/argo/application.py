@@ -17,6 +17,8 @@ RESOURCES_FINALIZER = "resources-finalizer.argocd.argoproj.io"
 REFRESH = "argocd.argoproj.io/refresh"
 HYDRATE = "argocd.argoproj.io/hydrate"
 HYDRATE_STAMP = "argocd.argoproj.io/hydrate-timestamp"
+RELEASE = "syncline.dev/release"
+"""Annotation of the copy of an Application that a hub rolls out over clusters in order: the release that it is."""
 SKIP_RECONCILE = "argocd.argoproj.io/skip-reconcile"
 DEFAULT_HISTORY = 10
 """Default of ``revisionHistoryLimit`` (application_defaults.go)."""

@@ -11,13 +11,17 @@ from dataclasses import replace
 from typing import Any, Final
 
 from syncline.control.plan import Create, Patch, Plan, Replace
+from syncline.fleet.conditions import find_condition
 from syncline.fleet.pull.propagation import AppObserved
 from syncline.fleet.pull.status import feedback_of
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, annotations_of, dig
+from syncline.kube.objects import Obj, annotations_of, dig, generation
 
 OPERATION_AFTER: Final = "syncline.dev/operation-after"
 """Annotation of a work with an operation: when the operation before it began, as the cluster reports it."""
+
+MARK: Final = "After"
+"""Entry of an operation's ``info``: when the operation before it began, where the agent could take it for that one."""
 
 
 def started_at(work: Obj | None) -> str:
@@ -36,13 +40,28 @@ def pending_start(work: Obj) -> str | None:
 def with_pending_operation(plan: Plan, seen: AppObserved) -> Plan:
     """Return the plan of an Application, with the operation that its cluster has not begun yet."""
     if "operation" in seen.app and any(isinstance(one, Patch) for one in plan.actions):  # else an order holds it back
-        return _carrying(plan, seen.app["operation"], started_at(seen.work))
+        return _carrying(plan, _another(seen), started_at(seen.work))
     live = seen.work
     after = annotations_of(live or {}).get(OPERATION_AFTER)
     operation = _operation(live) if live is not None else None
     if after is None or operation is None or started_at(live) != after:
         return plan
     return _carrying(plan, operation, after)
+
+
+def _another(seen: AppObserved) -> Any:
+    """Return the requested operation. While the agent may not have seen the work without the one before, which the
+    cluster has begun, the new one gets a mark: it may be equal, an equal work is no change for the agent, and the
+    cluster would never begin it."""
+    asked, started = seen.app["operation"], started_at(seen.work)
+    work = seen.work or {}
+    carries = annotations_of(work).get(OPERATION_AFTER, started) != started
+    applied = find_condition(dig(work, "status", "conditions") or (), "Applied") or {}
+    behind = applied.get("observedGeneration") not in (None, generation(work))
+    if not started or not isinstance(asked, dict) or not (carries or behind):
+        return asked
+    info = asked.get("info")
+    return {**asked, "info": [*(info if isinstance(info, list) else ()), {"name": MARK, "value": started}]}
 
 
 def _operation(work: Obj) -> Any:

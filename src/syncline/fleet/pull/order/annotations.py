@@ -22,8 +22,6 @@ WINDOWS: Final = "syncline.dev/maintenance-windows"
 """Annotation of a ManagedCluster or a ManagedClusterSet: when its clusters may be changed."""
 PIN_REVISIONS: Final = "syncline.dev/pin-revisions"
 """Annotation of an Application: ``false`` leaves it to each cluster what a targetRevision is."""
-RELEASE: Final = "syncline.dev/release"
-"""Annotation of the cluster's copy of an Application: the release that it is."""
 STRIPPED: Final = (CLUSTER_WAVE, HEALTHY_FOR, PIN_REVISIONS, DEPENDS_ON)
 LONGEST: Final = timedelta(hours=720)
 _WAVE: Final = re.compile(r"[+-]?[0-9]{1,6}", re.ASCII)

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from syncline.argo.application import REFRESH
-from syncline.fleet.pull.order.annotations import RELEASE, STRIPPED
+from syncline.argo.application import REFRESH, RELEASE
+from syncline.fleet.pull.order.annotations import STRIPPED
 from syncline.fleet.pull.order.revisions import Looks, Tracked, pinned
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, annotations_of, dig
@@ -52,6 +52,8 @@ class Pins:
 
     commits: tuple[str, ...] = ()
     problem: str = ""
+    awaited: bool = False
+    """The first look has not ended."""
 
 
 def pins_of(app: Obj, looks: Looks | None) -> Pins:
@@ -61,7 +63,7 @@ def pins_of(app: Obj, looks: Looks | None) -> Pins:
     tracked = tracked_of(app)
     missing = next((one for one in tracked if not looks.commit(one)), None)
     if missing is not None:
-        return Pins(problem=looks.problem(missing))
+        return Pins(problem=looks.problem(missing), awaited=missing not in looks.known)
     return Pins(tuple(map(looks.commit, tracked)))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from syncline.fleet.pull.order.annotations import RELEASE
+from syncline.argo.application import RELEASE
 from syncline.fleet.pull.reporting.parts import has_room_for_parts, in_parts, part_name
 from syncline.fleet.spoke.applications.looking import Seen
 from syncline.kube.kinds.syncline import MAX_MESSAGE, MAX_PARTS, MAX_REPORTED, MAX_WAITS, REPORT

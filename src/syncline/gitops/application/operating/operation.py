@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from syncline.apply.outcome import Outcome, WaitKind
-from syncline.argo.application import AppView
+from syncline.argo.application import RELEASE, AppView
 from syncline.argo.conditions import Condition, merge_conditions
 from syncline.argo.dependencies import dependency_problem, not_ready
 from syncline.argo.guard import guard_asked, mass_deletion
@@ -345,6 +345,10 @@ def _begin(observed: AppObserved, now: datetime, problems: tuple[str, ...]) -> P
     """Persist the start and which pools are paused before any write to the cluster (behaviour 2). Sources that the
     project does not permit are not even read; the next reconcile ends the operation."""
     view = observed.view
+    before = dig(view.operation_state or {}, "startedAt")
+    if before == format_time(now) and RELEASE in annotations_of(view.obj):
+        why = "its last operation began in this second, and the hub that rolls it out tells operations apart by it"
+        return Plan(outcome=Requeue(1.0, why), why=why)
     begins = begun(view.obj, view.operation or {}, now)["status"]
     status: Obj = {**view.current, "operationState": begins["operationState"]}
     reason = "a sync was requested"
