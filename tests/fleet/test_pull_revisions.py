@@ -118,7 +118,19 @@ def test_two_groups_share_a_look_and_both_are_planned_again_when_it_ends() -> No
     assert store.looks([MAIN]).asking == {MAIN: EPOCH}
     with pytest.raises(StopIteration):
         first.send(work.run())
-    assert (woken, reader.asked, store.looks([MAIN]).commit(MAIN)) == ([TWO], 1, COMMIT)
+    assert (woken, reader.asked, store.looks([MAIN]).commit(MAIN)) == ([ONE, TWO], 1, COMMIT)
+
+
+def test_who_asked_is_planned_again_when_the_look_says_something_new() -> None:
+    store, woken = RevisionStore(), list[ObjectRef]()
+    store.wake = woken.append
+    answers = (Resolution(EPOCH, COMMIT), Resolution(LATER, COMMIT), Resolution(LATER, "b" * 40))
+    handler = RevisionHandler(Answers(*answers), store, VirtualClock())
+    found = []
+    for _ in answers:
+        _finish(_handled(handler))
+        found.append(len(woken))
+    assert found == [1, 1, 2]
 
 
 def test_a_failed_look_keeps_the_last_commit_and_says_since_when_it_fails() -> None:

@@ -43,6 +43,12 @@ def test_a_rollout_is_served_with_its_columns(fleet: Fleet) -> None:
     assert columns == {"Release": 0, "Phase": 0, "Wave": 0, "Done": 0, "Failed": 0, "Age": 0, "Message": 1}
 
 
+def test_the_rollout_of_an_application_has_its_name_and_app(fleet: Fleet) -> None:
+    body = _rollout("alone.app")
+    fleet.hub.send("POST", ROLLOUTS, {**body, "spec": {"of": {"kind": "Application", "name": "alone"}}})
+    assert fleet.hub.send("POST", ROLLOUTS, _rollout("set.app"))["spec"]["of"]["name"] == "set.app"
+
+
 def test_whose_rollout_it_is_never_changes(fleet: Fleet) -> None:
     fleet.hub.send("POST", ROLLOUTS, _rollout("moved"))
     with pytest.raises(Invalid, match="immutable"):
@@ -60,6 +66,8 @@ def test_who_may_only_write_the_spec_permits_nothing(fleet: Fleet) -> None:
     "spec",
     [
         {"of": {"kind": "Deployment", "name": "x"}},
+        {"of": {"kind": "ApplicationSet", "name": "another"}},
+        {"of": {"kind": "Application", "name": "odd"}},
         {"skip": [{"cluster": "c1", "release": "not hexadecimal"}]},
         {"skip": [{"cluster": f"c{number}", "release": "a"} for number in range(501)]},
         {"rollBack": {"reason": "which release?"}},

@@ -22,9 +22,9 @@ WAVES = (
     {"wave": 2, "total": 1, "pending": 1},
 )
 CLUSTERS = (
-    {"cluster": "aws-2", "application": "shop-2", "wave": 1, "state": "Progressing", "permitted": RELEASE},
+    {"cluster": "aws-2", "application": "shop-2", "wave": 1, "state": "Progressing", "release": "aa11"},
     {"cluster": "aws-3", "application": "shop-3", "wave": 1, "state": "Waiting"},
-    {"cluster": "aws-4", "application": "shop-4", "wave": 2, "state": "Waiting", "permitted": "0123456789ab"},
+    {"cluster": "aws-4", "application": "shop-4", "wave": 2, "state": "Waiting", "release": "bb22"},
 )
 
 

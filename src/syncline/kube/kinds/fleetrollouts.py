@@ -46,11 +46,15 @@ _REVISION: Final = obj(
     about="what a targetRevision stood for on the hub",
 )
 
+_NAMED: Final = "self.metadata.name == self.spec.of.name + (self.spec.of.kind == 'Application' ? '.app' : '')"
+_NAMED_MESSAGE: Final = "metadata.name has to be spec.of.name, for an Application spec.of.name and .app"
+
 
 def fleet_rollout_crd() -> Obj:
     """CustomResourceDefinition ``fleetrollouts.syncline.dev``."""
     about = "The order in which clusters get the Applications of one ApplicationSet, and how far it is."
     schema = kind_schema(_spec(), _status(), "spec", about=about)
+    schema["x-kubernetes-validations"] = [{"rule": _NAMED, "message": _NAMED_MESSAGE}]
     columns = (
         column("Release", ".status.release"),
         column("Phase", ".status.phase"),
@@ -126,6 +130,7 @@ def _status() -> Obj:
             "observedGeneration": COUNT,
             "release": _RELEASE | {"description": "what the template and its revisions are now"},
             "revisions": atomic(_REVISION, maxItems=MAX_REVISIONS),
+            "content": _RELEASE | {"description": "what the Applications are now, by their hash"},
             "startedAt": TIME,
             "superseded": COUNT | {"description": "releases since the last one that all clusters proved"},
             "phase": enum(*PHASES),

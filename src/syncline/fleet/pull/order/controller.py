@@ -28,7 +28,7 @@ from syncline.fleet.pull.observe import (
     WORKS,
 )
 from syncline.fleet.pull.order.annotations import WINDOWS
-from syncline.fleet.pull.order.groups import BY_NEED, CLUSTER_SETS, INDICES, ROLLOUTS, group_of
+from syncline.fleet.pull.order.groups import BY_NEED, CLUSTER_SETS, INDICES, OF_APPSET, ROLLOUTS, group_of
 from syncline.fleet.pull.order.model import GroupSeen
 from syncline.fleet.pull.order.observe import Reading
 from syncline.fleet.pull.order.plan import plan_group
@@ -70,6 +70,7 @@ def order_controller(reading: Reading) -> Controller[GroupSeen]:
             Watch(CLUSTERS, _of_cluster, differ(_judged)),
             Watch(CLUSTER_SETS, _all, differ(annotations_of, lambda one: one.get("spec"))),
             Watch(SETS, _of_set, differ(lambda one: one.get("spec"))),
+            Watch(ROLLOUTS, _who_depends_on_set, differ(lambda one: dig(one, "spec", "skip"))),
             Watch(BUDGETS, _all, differ(lambda one: (one.get("spec"), one.get("status")))),
             Watch(REVISIONS, _of_revision, comes_or_goes),
             Watch(PROJECTS, _of_project, differ(lambda one: one.get("spec"))),
@@ -116,7 +117,7 @@ def _dependents(app: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     """Yield the groups of Applications that depend on one, by each name that they may have for it."""
     namespace, name, cluster = namespace_of(app), name_of(app), annotations_of(app).get(names.CLUSTER, "")
     owner = names.owning_set(app)
-    for text in (name, f"{cluster}/{name}", f"{namespace}/{name}", f"appset/{owner}"):
+    for text in (name, f"{cluster}/{name}", f"{namespace}/{name}", f"{OF_APPSET}/{owner}"):
         yield from (group_of(one) for one in cache.indexed(BY_NEED, f"{namespace} {text}"))
     if not cluster:
         for space in {namespace_of(one) for one in cache.objects(ROLLOUTS)}:
@@ -142,7 +143,13 @@ def _of_revision(revision: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 
 
 def _of_cluster(cluster: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    return (group_of(one) for one in cache.indexed(BY_TARGET, name_of(cluster)))
+    for one in cache.indexed(BY_TARGET, name_of(cluster)):
+        yield from _of_app(one, cache)  # one that the hub denies is not waited for any more
+
+
+def _who_depends_on_set(rollout: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    need = f"{namespace_of(rollout)} {OF_APPSET}/{name_of(rollout)}"
+    return (group_of(one) for one in cache.indexed(BY_NEED, need))
 
 
 def _of_set(one: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:

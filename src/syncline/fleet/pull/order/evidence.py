@@ -39,7 +39,11 @@ class Facts:
     phase: str = ""
     started: str = ""
     operation_message: str = ""
+    broken: str = ""
+    """The first resource that failed, and why; empty: none."""
     errors: tuple[str, ...] = ()
+    differs: str = ""
+    """The first resource that is not as wanted; empty: the agent does not say."""
     refused: str = ""
     """Why the agent cannot apply the work as it is now."""
     applied: bool = False
@@ -115,10 +119,33 @@ def _of_report(content: Mapping[str, Any], work: Obj, common: Mapping[str, Any])
         phase=_text(operation, "phase"),
         started=_text(operation, "startedAt"),
         operation_message=_short(operation.get("message")),
+        broken=_broken(content),
+        differs=_differs(content),
         errors=tuple(f"{one.get('type')}: {_short(one.get('message'))}" for one in errors[:3]),
         unbegun=after is not None and after in (_text(operation, "startedAt"), started_at(work)),
         **common,
     )
+
+
+def _broken(content: Mapping[str, Any]) -> str:
+    failed = [one for one in content.get("failed") or () if isinstance(one, dict)]
+    if not failed:
+        return ""
+    said = _short(failed[0].get("message")) or _text(failed[0], "reason")
+    more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+    return f"{_text(failed[0], 'kind')} {_where(failed[0])}: {said}{more}"
+
+
+def _differs(content: Mapping[str, Any]) -> str:
+    rows = [one for one in content.get("resources") or () if isinstance(one, dict) and one.get("status") == "OutOfSync"]
+    if not rows:
+        return ""
+    more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+    return f"{_text(rows[0], 'kind')} {_where(rows[0])}{more}"
+
+
+def _where(one: Mapping[str, Any]) -> str:
+    return "/".join(part for part in (_text(one, "namespace"), _text(one, "name")) if part)
 
 
 def _part(content: Mapping[str, Any], key: str) -> Obj:
@@ -155,17 +182,19 @@ def judge(facts: Facts, release: str, before: str | None, pins: Sequence[str]) -
         return Judged(why="an operation runs" + (f": {facts.operation_message}" if facts.operation_message else ""))
     ended_badly = facts.phase in _FAILED
     said = f"its operation {facts.phase}" + (f": {facts.operation_message}" if facts.operation_message else "")
+    broken = f"; {facts.broken}" if facts.broken else ""
     if ended_badly and before is not None and facts.started != before:
-        return Judged(failed=said)
+        return Judged(failed=said + broken)
     if facts.errors:
         return Judged(failed="; ".join(facts.errors))
     if facts.sync != "Synced":
-        return Judged(why=f"sync is {facts.sync or 'not reported'}" + (f"; {said}" if ended_badly else ""))
+        what = f" ({facts.differs})" if facts.differs else ""
+        return Judged(why=f"sync is {facts.sync or 'not reported'}{what}" + (f"; {said}" if ended_badly else ""))
     if len(pins) == 1 and facts.revision.lower() != pins[0].lower():
         return Judged(why=f"it is synced to {facts.revision[:12] or 'no revision'}, not to {pins[0][:12]} yet")
     message = f": {facts.health_message}" if facts.health_message else ""
     if facts.health == "Degraded":
-        return Judged(failed=f"its health is Degraded{message}")
+        return Judged(failed=f"its health is Degraded{message}{broken}")
     if facts.health != "Healthy":
         return Judged(why=f"its health is {facts.health or 'not reported'}{message}")
     return Judged(holds=True)

@@ -144,7 +144,8 @@ def _target(one: Standing, permitted: str, release: str) -> Target:
     if one.newly:
         number = max((each.number for each in target.proven), default=0) + 1
         before = tuple(each for each in target.proven if each.release != one.goal)
-        return replace(target, proven=(Proven(one.goal, release, number, {}), *before))
+        group = release if one.back is None else one.back.group
+        return replace(target, proven=(Proven(one.goal, group, number, {}), *before))
     return replace(target, facts=_well(target)) if one.begun and _can_prove(one) else target
 
 

@@ -32,7 +32,9 @@ BY_ASKING: Final = "order-asking"
 BY_PLACE: Final = "order-place"
 """Index of carried Applications by ``NAMESPACE/ROLLOUT CLUSTER``."""
 BY_NEED: Final = "order-need"
-"""Index of carried Applications by what they depend on, as they name it."""
+"""Index of carried Applications by what they depend on, as they name it; for a step of a set by the set."""
+OF_APPSET: Final = "appset"
+"""First part of a dependency on the Applications of a set."""
 OF_CLUSTER, OF_SET = "order-clusters", "order-cluster-sets"
 """Indices of what puts every group on its clusters in order: ManagedClusters with a wave or windows, sets with windows;
 the value is the name of the index."""
@@ -66,7 +68,14 @@ def _place(app: Obj) -> Iterable[str]:
 
 
 def _need(app: Obj) -> Iterable[str]:
-    return (f"{namespace_of(app)} {one}" for one in needs_of(app)) if names.is_carried(app) else ()
+    if names.is_carried(app):
+        yield from {f"{namespace_of(app)} {_whole(one)}": None for one in needs_of(app)}
+
+
+def _whole(need: str) -> str:
+    """Return what a name is looked up by: of a step of a set the set."""
+    parts = need.split("/")
+    return "/".join(parts[:2]) if parts[0] == OF_APPSET and len(parts) == 3 else need
 
 
 def _ordering_cluster(cluster: Obj) -> Iterable[str]:

@@ -23,8 +23,8 @@ from syncline.fleet.pull.order.model import GroupSeen
 from syncline.fleet.pull.order.proven import prove
 from syncline.fleet.pull.order.release import group_release, unique
 from syncline.fleet.pull.order.revisions import Due
-from syncline.fleet.pull.order.standing import Standing, first_failure, standings
-from syncline.fleet.pull.order.status import Judgement, status_of, unordered
+from syncline.fleet.pull.order.standing import Standing, first_failure, goes_back, standings
+from syncline.fleet.pull.order.status import Judgement, content_of, status_of, unordered
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kinds.fleetrollouts import MAX_CLUSTERS, ROLLOUT
 from syncline.kube.objects import Obj, gvk_of, name_of, namespace_of, resource_version, uid_of
@@ -105,10 +105,15 @@ def _rollout(seen: GroupSeen, owner: Obj) -> Obj:
 
 
 def release_now(seen: GroupSeen) -> tuple[str, tuple[dict[str, str], ...]]:
-    """Return the release of the group and its revisions. While a revision is not known both stay as they were."""
+    """Return the release of the group and its revisions. Both stay as they were while a revision is not known, and
+    while no Application has changed: a template that the controller of the set has not carried out yet, or does not, is
+    no release. There is none before the first look at revisions has ended."""
     counted = [one for one in seen.targets if not one.aside]
-    if any(one.pins.problem for one in counted) and seen.status.get("release"):
+    same = any(one.pins.problem for one in counted) or content_of(seen) == seen.status.get("content")
+    if same and seen.status.get("release"):
         return str(seen.status["release"]), tuple(seen.status.get("revisions") or ())
+    if any(one.pins.awaited for one in counted):
+        return "", ()
     revisions = unique(row for one in counted for row in one.revisions)
     return group_release(dict(seen.template), revisions), tuple(revisions)
 
@@ -118,7 +123,7 @@ def decide_order(seen: GroupSeen, now: datetime) -> OrderPlan:
     assert seen.rollout is not None, "made by the first pass"
     release, revisions = release_now(seen)
     found = standings(seen, release, now)
-    going_back = str((seen.spec.get("rollBack") or {}).get("from") or "") == release
+    going_back = goes_back(seen, release)
     settled = {one.target.cluster.name for one in found} - {one.target.cluster.name for one in found if _holds(one)}
     reserving = Reserving(seen.fleet, Holder.of(seen.rollout), now, settled)
     for one in found:
@@ -212,11 +217,12 @@ def _outcome(seen: GroupSeen, order: OrderPlan, due: Due, now: datetime) -> Outc
     after = [(one - now).total_seconds() for one in moments]
     if order.recheck is not None:
         after.append(order.recheck.total_seconds())
-    if after:
+    looks = max((due.next_at - now).total_seconds(), 1.0) if due.next_at is not None else None
+    if after and (looks is None or min(after) <= looks):
         # a second at least: times of a status are whole seconds
         return Requeue(min(max(min(after), 1.0), LONGEST_S), "a wait of the order ends then")
-    if due.next_at is not None:
-        return Requeue(max((due.next_at - now).total_seconds(), 1.0), "the next look at revisions", True)
+    if looks is not None:
+        return Requeue(looks, "the next look at revisions", background=not after)
     if seen.fleet.unknown:
         return Requeue(10.0, seen.fleet.unknown, background=True)
     return Done()

@@ -208,11 +208,14 @@ class RevisionStore:
         return True
 
     def end(self, tracked: Tracked, found: Resolution | None, *, asker: ObjectRef | None = None) -> None:
-        """Keep the result of a look and wake those who wait for it, but for ``asker``; None: it ended without one."""
+        """Keep the result of a look and wake those who wait for it; ``asker`` only if it says something new, since its
+        plan was made without. None: it ended without a result."""
         _, askers = self._asking.pop(tracked, (None, set[ObjectRef]()))
+        before = self._kept.get(tracked)
         if found is not None:
             self._keep(tracked, found)
-        for ref in sorted(askers - {asker}):
+        same = _said(before) == _said(self._kept.get(tracked))
+        for ref in sorted(askers - {asker} if same else askers):
             self.wake(ref)
 
     def _keep(self, tracked: Tracked, found: Resolution) -> None:
@@ -225,6 +228,10 @@ class RevisionStore:
         self._kept[tracked] = found
         while len(self._kept) > self._limit:
             self._kept.popitem(last=False)
+
+
+def _said(found: Resolution | None) -> tuple[str, str] | None:
+    return (found.commit, found.error) if found is not None else None
 
 
 class RevisionHandler:

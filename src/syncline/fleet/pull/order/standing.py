@@ -44,10 +44,14 @@ class Standing:
         return self.counts and bool(self.goal) and self.target.carried == self.goal and not self.done
 
 
+def goes_back(seen: GroupSeen, release: str) -> bool:
+    """Return whether people roll back the release that the group has now."""
+    return bool(release) and str((seen.spec.get("rollBack") or {}).get("from") or "") == release
+
+
 def standings(seen: GroupSeen, release: str, now: datetime) -> list[Standing]:
     """Return where each target stands, in the order of waves. ``release``: that of the group now."""
-    back_from = str((seen.spec.get("rollBack") or {}).get("from") or "")
-    going_back = bool(back_from) and back_from == release
+    going_back = goes_back(seen, release)
     skipped = {str(one.get("cluster")) for one in seen.spec.get("skip") or () if one.get("release") == release}
     made = []
     for target in sorted(seen.targets, key=lambda one: one.order):
@@ -57,7 +61,7 @@ def standings(seen: GroupSeen, release: str, now: datetime) -> list[Standing]:
         elif target.aside:
             made.append(Standing(target, target.carried, entry, why=target.aside))
         elif going_back:
-            made.append(_back(target, entry, back_from))
+            made.append(_back(target, entry, release))
         else:
             made.append(_forward(target, entry, now))
     return made
@@ -78,9 +82,7 @@ def _forward(target: Target, entry: Obj, now: datetime) -> Standing:
         return Standing(target, goal, entry, pending=pending, done=True)
     available = target.cluster.available
     if not judged.holds or not available:
-        away = f"cluster {target.cluster.name} is not available" + (
-            f" since {target.cluster.since}" if target.cluster.since else ""
-        )
+        away = f"cluster {target.cluster.name} is not available{_since(target)}"
         return Standing(target, goal, entry, pending=pending, why=judged.why if not judged.holds else away)
     since = (time_of(entry.get("healthySince")) if _same(entry, goal) else None) or now
     proves_at = since + max(target.asked.healthy_for, SILENT if target.facts.release is None else timedelta())
@@ -104,13 +106,23 @@ def _back(target: Target, entry: Obj, back_from: str) -> Standing:
     comes before it in the reverse order must not keep the bad release for that."""
     found = next((one for one in target.proven if one.group != back_from), None)
     if found is None:
-        why = "it has proved no release before: it stays as it is"
+        kept = "keeps it" if target.carried else "gets none"
+        why = f"release {back_from} is rolled back, and it has proved none before: it {kept} until the next release"
         return Standing(target, target.carried, entry, done=True, why=why)
     if target.carried != found.release:
         return Standing(target, found.release, entry, found, pending=True, why=target.unmade)
     judged = judge(target.facts, found.release, entry.get("operationBefore", ""), ())
     ended = judged.holds or bool(judged.failed) or not target.cluster.available
-    return Standing(target, found.release, entry, found, done=ended, why=judged.failed or judged.why)
+    # its newest proven release is again the one that a later roll back goes to
+    again = judged.holds and target.proven[0] is not found
+    why = judged.why
+    if not judged.holds and not target.cluster.available:
+        why = f"cluster {target.cluster.name} is not available{_since(target)}: it goes back when it returns"
+    return Standing(target, found.release, entry, found, done=ended, newly=again, failed=judged.failed, why=why)
+
+
+def _since(target: Target) -> str:
+    return f" since {target.cluster.since}" if target.cluster.since else ""
 
 
 def first_failure(found: Sequence[Standing]) -> Standing | None:

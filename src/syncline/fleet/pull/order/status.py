@@ -10,6 +10,7 @@ from typing import Final
 from syncline.base.clock import format_time
 from syncline.fleet.pull.order.gates import Wait
 from syncline.fleet.pull.order.model import GroupSeen
+from syncline.fleet.pull.order.release import digest
 from syncline.fleet.pull.order.standing import Standing, first_failure
 from syncline.kube.kinds.fleetrollouts import MAX_CLUSTERS, MAX_HISTORY, MAX_REVISIONS, MAX_TEXT, MAX_WAVES
 from syncline.kube.objects import Obj, generation
@@ -37,6 +38,14 @@ def unordered(rollout: Obj) -> Obj:
     return {**kept, "observedGeneration": generation(rollout), "phase": "Unordered", "message": NOT_IN_FORCE}
 
 
+def content_of(seen: GroupSeen) -> str:
+    """Return a name for what the Applications of a group are now; while a revision is not known the one of before."""
+    counted = [one for one in seen.targets if not one.aside]
+    if any(one.pins.problem for one in counted) and seen.status.get("content"):
+        return str(seen.status["content"])
+    return digest(sorted([one.name, one.wanted] for one in counted))
+
+
 def status_of(seen: GroupSeen, made: Judgement, now: datetime) -> Obj:
     """Return the status to write."""
     before = seen.status
@@ -50,6 +59,7 @@ def status_of(seen: GroupSeen, made: Judgement, now: datetime) -> Obj:
     status: Obj = {
         "observedGeneration": generation(seen.rollout or {}),
         "release": made.release,
+        "content": content_of(seen),
         "revisions": [dict(one) for one in made.revisions][:MAX_REVISIONS],
         "startedAt": format_time(now) if fresh else before.get("startedAt", format_time(now)),
         "superseded": _superseded(before, phase, fresh=fresh),
@@ -71,7 +81,8 @@ def status_of(seen: GroupSeen, made: Judgement, now: datetime) -> Obj:
 
 
 def _listed(one: Standing, made: Judgement) -> bool:
-    return not one.done or one.target.key in made.permits or one.pending or bool(one.failed and not one.newly)
+    left = not one.done or one.target.key in made.permits or one.pending
+    return left or bool(one.failed and not one.newly) or (made.going_back and bool(one.why))
 
 
 def _chosen(entries: list[Obj]) -> list[Obj]:
@@ -126,7 +137,8 @@ def _state(one: Standing, wait: Wait | None, permitted: str) -> tuple[str, str]:
         return "Waiting", wait.why
     if one.proves_at is not None:
         return "Proving", f"it has to stay healthy until {format_time(one.proves_at)}"
-    return "Progressing", one.why
+    nothing_to_go_to = one.done and one.back is None
+    return ("Waiting" if nothing_to_go_to else "Progressing"), one.why
 
 
 def _phase(seen: GroupSeen, made: Judgement, counted: Sequence[Standing]) -> tuple[str, str]:
@@ -176,18 +188,30 @@ def _superseded(before: Obj, phase: str, *, fresh: bool) -> int:
     if phase in _ENDED:
         return 0
     count = int(before.get("superseded") or 0)
-    unfinished = bool(before.get("release")) and before.get("phase") not in (*_ENDED, "Unordered", None)
-    return count + 1 if fresh and unfinished else count
+    return count + 1 if fresh and _unfinished(before) else count
+
+
+def _unfinished(before: Obj) -> bool:
+    """Return whether the release of a status has not ended; one that has may wait for another one to be resolved, or
+    for a cluster that came since."""
+    past = before.get("history") or ()
+    known = any(_same_run(one, before) for one in past)
+    return bool(before.get("release")) and before.get("phase") not in (*_ENDED, "Unordered", None) and not known
+
+
+def _same_run(one: Obj, other: Obj) -> bool:
+    return (one.get("release"), one.get("startedAt")) == (other.get("release"), other.get("startedAt"))
 
 
 def _history(before: Obj, after: Obj, now: datetime, *, fresh: bool) -> list[Obj]:
     """Return the releases that ended, the newest first."""
     history = list(before.get("history") or ())
     was, phase = before.get("phase"), after["phase"]
-    if fresh and before.get("release") and was not in (*_ENDED, "Unordered"):
+    if fresh and _unfinished(before):
         history.insert(0, _ended(before, "Superseded", now))
     if phase in _ENDED and (fresh or was != phase):
-        history.insert(0, _ended(after, phase, now))
+        ended = _ended(after, phase, now)
+        history = [ended, *(one for one in history if not (_same_run(one, ended) and one.get("outcome") == phase))]
     return history[:MAX_HISTORY]
 
 

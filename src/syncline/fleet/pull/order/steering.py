@@ -15,6 +15,8 @@ from syncline.base.clock import format_time, time_or_none
 from syncline.fleet.pull import names
 from syncline.kube.objects import Obj, annotations_of, dig, name_of, owner_references
 
+BEGUN: Final = ("Permitted", "Progressing", "Proving", "Failed")
+"""States of a cluster in ``status.clusters`` that carries the release, or may carry it at any moment."""
 MAX_NAMED: Final = 5
 """Clusters that a sentence names; the others are counted."""
 
@@ -62,9 +64,9 @@ def proven_before(revisions: Iterable[Obj], app: Obj, release: str) -> Proven | 
 
 def carrying(rollout: Obj, members: Iterable[str]) -> tuple[str, ...]:
     """Return the clusters of ``members`` that carry the current release, done or under way."""
-    release = current_release(rollout)
-    without = {str(one.get("cluster")) for one in _clusters(rollout) if one.get("permitted") != release}
-    return tuple(sorted(set(members) - without))
+    current_release(rollout)
+    listed_ones = {str(one.get("cluster")) for one in _clusters(rollout)}
+    return tuple(sorted((set(members) - listed_ones) | set(members) & set(_begun(rollout))))
 
 
 def stop(rollout: Obj, reason: str, by: str, now: datetime) -> Steered:
@@ -106,7 +108,7 @@ def skip(rollout: Obj, cluster: str, members: Collection[str], by: str) -> Steer
         f"cluster {cluster} keeps what it carries, and the waves after it do not wait for it; the next release "
         "includes it again",
     )
-    if _begun(rollout, cluster):
+    if cluster in _begun(rollout):
         follows = (
             f"cluster {cluster} carries release {release} already, which goes on there; the waves after it do not wait "
             "for it any more",
@@ -206,17 +208,14 @@ def _held(rollout: Obj) -> Iterator[str]:
 
 
 def _going_on(rollout: Obj) -> Iterator[str]:
-    release = dig(rollout, "status", "release")
-    going = [str(one.get("cluster")) for one in _clusters(rollout) if release and one.get("permitted") == release]
-    if going:
+    if going := _begun(rollout, but="Failed"):
         yield f"{doing(going, 'go', 'goes')} on: what has begun is not taken back"
 
 
-def _begun(rollout: Obj, cluster: str) -> bool:
-    release = dig(rollout, "status", "release")
-    return any(
-        one.get("cluster") == cluster and release and one.get("permitted") == release for one in _clusters(rollout)
-    )
+def _begun(rollout: Obj, but: str = "") -> list[str]:
+    """Return the clusters that have the release, or may have it now, and have not proved it."""
+    begun = (one for one in _clusters(rollout) if one.get("state") in BEGUN and one.get("state") != but)
+    return list(dict.fromkeys(str(one.get("cluster")) for one in begun))
 
 
 def _member(cluster: str, members: Collection[str]) -> None:
