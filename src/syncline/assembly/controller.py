@@ -424,6 +424,12 @@ def _pull(settings: ControllerSettings) -> Served:
     return served_role(role, settings)
 
 
+def _policies(settings: ControllerSettings) -> Served:
+    from syncline.assembly.fleet.policies import foreign_policy_objects, policies_role
+
+    return served_role(policies_role(objects=tuple(foreign_policy_objects())), settings)
+
+
 def _klusterlet(settings: ControllerSettings) -> Served:
     from syncline.assembly.fleet.klusterlet import foreign_klusterlet_objects, klusterlet_role
 
@@ -442,6 +448,7 @@ ROLES: Mapping[str, Callable[[ControllerSettings], Served]] = {
     "machineconfig": _machineconfig,
     "hub": _hub,
     "pull": _pull,
+    "policies": _policies,
     "klusterlet": _klusterlet,
 }
 

@@ -139,10 +139,11 @@ class LiveCluster:
         return manager
 
     async def start_hub(self, settings: HubSettings, pull_variant: str = "", poll_s: float = 180.0) -> LiveManager:
-        """Install what a hub needs, and run its controllers and those of the pull model; returns once they watch.
+        """Install what a hub needs, and run its controllers, those of the pull model and of policies, until they watch.
         ``pull_variant``: ``basic``, ``acm``, or empty; ``poll_s``: seconds between two looks at a repository."""
         from syncline.assembly.fleet.hub import hub_role
         from syncline.assembly.fleet.objects import hub_objects
+        from syncline.assembly.fleet.policies import policies_role, policy_objects
         from syncline.assembly.fleet.pull import pull_objects, pull_role, pull_settings
         from syncline.assembly.fleet.webhooks import INSIDE, answering
 
@@ -151,6 +152,7 @@ class LiveCluster:
         pulling = pull_settings(settings.control_namespace, pull_variant, settings.manifest_limit, poll_s)
         needed = tuple(pull_objects(pulling))
         await self.run_role(pull_role(pulling, reader=self.reader, renderer=self.reader, objects=needed))
+        await self.run_role(policies_role(objects=tuple(policy_objects())))
         return manager
 
     async def _start_config_server(self, namespace: str, host: str, port: int, cache: Snapshot) -> None:

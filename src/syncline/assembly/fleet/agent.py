@@ -47,11 +47,16 @@ from syncline.fleet.spoke.work.observe import APPLIED, WorkSettings
 from syncline.gitops.destinations import Declared
 from syncline.kube.kinds.applicationqueries import QUERY
 from syncline.kube.kinds.content import AGENT_NAMESPACE, CHUNK, CONTENT, TARGET
+from syncline.kube.kinds.governance import POLICY
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.kinds.syncline import REPORT
 from syncline.kube.objects import GroupKind, ObjectRef
 from syncline.kube.transport.kubeconfig import ClusterAccess
+from syncline.patterns.policies.cluster.actions import FollowKinds
+from syncline.patterns.policies.cluster.controllers import PolicyAgent
+from syncline.patterns.policies.cluster.link import PolicyLink
+from syncline.patterns.policies.names import KEY_SECRET
 
 MANAGER: Final = "work-agent"
 """Field manager of the agent, as upstream's."""
@@ -95,6 +100,8 @@ def agent_scopes(cluster: str) -> dict[GroupKind, Scope | None]:
         QUERY.group_kind: inside,
         CONTENT.group_kind: inside,
         TARGET.group_kind: inside,
+        POLICY.group_kind: inside,
+        GroupKind("", "Secret"): Scope(cluster, f"metadata.name={KEY_SECRET}"),
         CHUNK.group_kind: None,
         CRDS: None,
         APPLIED: None,
@@ -118,6 +125,7 @@ class Spoke:
     local_sources: bool = False
     sources: Sources | None = None
     works: WorkAgent = field(init=False)
+    policies: PolicyAgent = field(init=False)
     _remote: Remote | None = None
 
     def snapshot(self) -> Snapshot | None:
@@ -145,7 +153,10 @@ class Spoke:
         mine[LookInto] = LookIntoHandler(joined.mapper, driver.clock)
         reader = SpokeReader(self.way.blocking(SPOKE), driver.clock.now, self.local_sources, self.sources)
         mine[Answer] = AnswerHandler(reader)
-        mine[Follow] = FollowHandler(joined, self.works.memory.tracks)
+        mine |= self.policies.handlers(joined.mapper)
+        followed = Followed(joined)
+        mine[Follow] = FollowHandler(followed, self.works.memory.tracks)
+        mine[FollowKinds] = FollowHandler(followed, self.policies.memory.tracks)
         joined.scopes = {
             CRDS: Scope(metadata=True),
             APPLIED: Scope(lean=True),
@@ -162,15 +173,30 @@ class Spoke:
         return stop
 
 
-@dataclass(frozen=True, slots=True)
-class FollowHandler:
-    """Performs :class:`Follow`. ``keeps``: the objects whose changes matter."""
+@dataclass(slots=True)
+class Followed:
+    """What works and policies ask to watch of one cluster, together."""
 
     joined: Joined
+    kinds: dict[type, tuple[frozenset[GroupKind], Callable[[ObjectRef], bool]]] = field(default_factory=dict)
+
+    def keeps(self, ref: ObjectRef) -> bool:
+        return any(keeps(ref) for _, keeps in self.kinds.values())
+
+    def follow(self) -> None:
+        self.joined.follow(frozenset().union(*(kinds for kinds, _ in self.kinds.values())), self.keeps)
+
+
+@dataclass(frozen=True, slots=True)
+class FollowHandler:
+    """Performs :class:`Follow` and :class:`FollowKinds`. ``keeps``: the objects whose changes matter."""
+
+    followed: Followed
     keeps: Callable[[ObjectRef], bool]
 
-    def handle(self, action: Follow) -> Generator[object, object, None]:
-        self.joined.follow(action.kinds, self.keeps)
+    def handle(self, action: Follow | FollowKinds) -> Generator[object, object, None]:
+        self.followed.kinds[type(action)] = action.kinds, self.keeps
+        self.followed.follow()
         return
         yield
 
@@ -192,6 +218,7 @@ def agent_role(
     )
 
     works = spoke.works = WorkAgent(link, settings.work)
+    policies = spoke.policies = PolicyAgent(PolicyLink(settings.cluster, SPOKE, spoke.snapshot, spoke.problem))
     registration = Registration(link, way.driver.clock.now, credentials, settings.registration)
     addons = AddOns(link, way.driver.clock.now, settings.hub_authority)
 
@@ -205,6 +232,7 @@ def agent_role(
             *registration.controllers(),
             *works.controllers(),
             *addons.controllers(),
+            *policies.controllers(),
             *agent_controllers(link, draws.key),
         ),
         user=agent_user(settings.cluster, settings.agent),

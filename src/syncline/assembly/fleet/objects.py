@@ -12,6 +12,7 @@ from syncline.fleet.hub.clustersets.defaults import SELECTORS, kept
 from syncline.fleet.hub.confinement import Reach
 from syncline.kube.kinds.content import transferred_crds
 from syncline.kube.kinds.fleetrollouts import fleet_rollout_crd
+from syncline.kube.kinds.governance import cluster_policy_crds
 from syncline.kube.kinds.managedaddons import HERE, addon_crds
 from syncline.kube.kinds.managedclusters import GROUP, cluster_claim_crd, hub_cluster_crds
 from syncline.kube.kinds.manifestworks import applied_work_crd, manifest_work_crd, replica_set_crd
@@ -60,7 +61,7 @@ def hub_objects(reach: Reach | None = None) -> list[Obj]:
 
 def spoke_objects() -> list[Obj]:
     """Return what an agent needs on its own cluster."""
-    return [applied_work_crd(), cluster_claim_crd(), *transferred_crds()]
+    return [applied_work_crd(), cluster_claim_crd(), *transferred_crds(), *cluster_policy_crds()]
 
 
 def _bootstrap() -> tuple[Obj, Obj, Obj]:

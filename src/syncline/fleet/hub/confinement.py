@@ -23,6 +23,7 @@ from syncline.fleet.hub.admitting import (
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME
 from syncline.fleet.hub.registration.requests import CLUSTERS_GROUP, SIGNER
 from syncline.kube.kinds.applicationqueries import QUERIES, QUERY
+from syncline.kube.kinds.governance import GROUP as GOVERNANCE
 from syncline.kube.kinds.managedaddons import GROUP as ADDONS
 from syncline.kube.kinds.managedclusters import GROUP as CLUSTERS
 from syncline.kube.kinds.manifestworks import GROUP as WORKS
@@ -167,6 +168,7 @@ def policies() -> tuple[Obj, ...]:
         _rule(CLUSTERS, _WRITES, "addonplacementscores", "addonplacementscores/status"),
         _rule(CLUSTERS, _WRITES, "managedclusters", "managedclusters/status"),
         _rule("coordination.k8s.io", _WRITES, "leases"),
+        _rule(GOVERNANCE, _WRITES, "policies", "policies/status"),
         _rule(QUERY.group, _WRITES, "applicationreports", QUERIES, f"{QUERIES}/status"),
     ]
     who = "'agent ' + request.userInfo.username + ' of cluster ' + variables.cluster"

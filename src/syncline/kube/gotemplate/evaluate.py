@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from syncline.kube.gotemplate.errors import TemplateError
-from syncline.kube.gotemplate.functions import Function, FunctionError, Kind
+from syncline.kube.gotemplate.functions import Function, FunctionError, Interrupted, Kind
 from syncline.kube.gotemplate.nodes import (
     Bool,
     Chain,
@@ -342,7 +342,7 @@ class Evaluation:
             s.take_for(values)
             try:
                 result = call(*values)
-            except (RecursionError, TemplateError):
+            except (RecursionError, TemplateError, Interrupted):
                 raise
             except Exception as error:  # as Go, which makes an error of a panic
                 s.node = whole or s.node

@@ -20,6 +20,11 @@ class FunctionError(Exception):
     """Why a call failed, in Go's words; the engine adds ``error calling NAME:`` and the place."""
 
 
+class Interrupted(Exception):
+    """Raised by a function to end the rendering, out of which it comes as it is: the base of what a caller can answer
+    before it renders again."""
+
+
 class Kind(Enum):
     """Go's type of a parameter or result; the value is its text in error messages."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
@@ -78,7 +79,21 @@ _NUMBER: Final = re.compile(
     r"|[0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?[0-9_]*)?)i?"
 )
 _TRIM_LEFT: Final = re.compile(r"-[ \t\r\n]")
-_RIGHT: Final = re.compile(r"(?:[ \t\r\n]-)?\}\}")
+
+
+class Delimiters(NamedTuple):
+    """What actions stand between."""
+
+    left: str = "{{"
+    right: str = "}}"
+
+
+BRACES: Final = Delimiters()
+
+
+@functools.lru_cache(maxsize=16)
+def _right(delimiter: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:[ \t\r\n]-)?{re.escape(delimiter)}")
 
 
 class Token(NamedTuple):
@@ -102,12 +117,12 @@ class _Refused(Exception):
     """What is wrong at ``_Lexer.start``."""
 
 
-def tokens(text: str, names: frozenset[str] = frozenset()) -> Iterator[Token]:
+def tokens(text: str, names: frozenset[str] = frozenset(), delimiters: Delimiters = BRACES) -> Iterator[Token]:
     """Yield the tokens of a template: after one of type ``ERROR`` or ``EOF`` the latter without end.
 
     ``names``: functions called ``break`` or ``continue`` take the place of the keywords.
     """
-    lexer = _Lexer(text, names)
+    lexer = _Lexer(text, names, delimiters)
     try:
         yield from lexer.run()
         last = lexer.token(Type.EOF, len(text), "")
@@ -129,8 +144,9 @@ def _word_end(text: str, at: int) -> int:
 
 
 class _Lexer:
-    def __init__(self, text: str, names: frozenset[str]) -> None:
-        self._text = text
+    def __init__(self, text: str, names: frozenset[str], delimiters: Delimiters) -> None:
+        self._text, self._delimiters = text, delimiters
+        self._right = _right(delimiters.right)
         self._words = {word: kind for word, kind in _WORDS.items() if word not in names}
         self.start = 0
         self._parens = 0
@@ -153,23 +169,23 @@ class _Lexer:
         return Token(kind, start, text, self._line)
 
     def run(self) -> Iterator[Token]:
-        text, at = self._text, 0
+        text, at, opening = self._text, 0, self._delimiters.left
         while True:
             self.start = at
-            left = text.find("{{", at)
+            left = text.find(opening, at)
             if left < 0:
                 if at < len(text):
                     yield self.token(Type.TEXT, at, text[at:])
                 return
-            trim = _TRIM_LEFT.match(text, left + 2) is not None
+            trim = _TRIM_LEFT.match(text, left + len(opening)) is not None
             plain = text[at:left].rstrip(_SPACES) if trim else text[at:left]
             if plain:
                 yield self.token(Type.TEXT, at, plain)
-            after = left + 4 if trim else left + 2
+            after = left + len(opening) + (2 if trim else 0)
             if text.startswith("/*", after):
                 at = self._comment(after)
                 continue
-            yield self.token(Type.LEFT, left, "{{")
+            yield self.token(Type.LEFT, left, opening)
             self._parens = 0
             yield from self._action(after)
             at = self._next
@@ -179,26 +195,28 @@ class _Lexer:
         close = self._text.find("*/", at + 2)
         if close < 0:
             raise _Refused("unclosed comment")
-        right = _RIGHT.match(self._text, close + 2)
+        right = self._right.match(self._text, close + 2)
         if right is None:
             raise _Refused("comment ends before closing delimiter")
         return self._behind(right)
 
     def _behind(self, right: re.Match[str]) -> int:
         """Where the text goes on after a right delimiter, which may trim it."""
-        found = _SPACE.match(self._text, right.end()) if right.end() - right.start() > 2 else None
+        trims = right.end() - right.start() > len(self._delimiters.right)
+        found = _SPACE.match(self._text, right.end()) if trims else None
         return found.end() if found else right.end()
 
     def _action(self, at: int) -> Iterator[Token]:
         text = self._text
         while True:
             self.start = at
-            right = _RIGHT.match(text, at)
+            right = self._right.match(text, at)
             if right is not None:
                 if self._parens:
                     raise _Refused("unclosed left paren")
                 self._next = self._behind(right)
-                yield self.token(Type.RIGHT, right.end() - 2, "}}")
+                closing = self._delimiters.right
+                yield self.token(Type.RIGHT, right.end() - len(closing), closing)
                 return
             char = text[at : at + 1]
             if not char:
@@ -220,7 +238,8 @@ class _Lexer:
         """A run of spaces, without the last where it belongs to a trimming delimiter."""
         found = _SPACE.match(self._text, at)
         end = found.end() if found else at
-        return self.token(Type.SPACE, at, self._text[at : end - 1 if self._text.startswith("-}}", end) else end])
+        trims = self._text.startswith("-" + self._delimiters.right, end)
+        return self.token(Type.SPACE, at, self._text[at : end - 1 if trims else end])
 
     def _sign(self, at: int, char: str) -> Token:
         if char == "(":
@@ -276,7 +295,7 @@ class _Lexer:
     def _terminated(self, end: int) -> None:
         """Refuse what cannot follow a name."""
         char = self._text[end : end + 1]
-        if char and char not in " \t\r\n.,|:)(" and not self._text.startswith("}}", end):
+        if char and char not in " \t\r\n.,|:)(" and not self._text.startswith(self._delimiters.right, end):
             raise _Refused(f"bad character {unicode_point(char)}")
 
     def _number(self, at: int) -> Token:

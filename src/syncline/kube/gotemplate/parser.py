@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from syncline.kube.gotemplate.cursor import Cursor, Stream
-from syncline.kube.gotemplate.lexer import Token, Type, tokens
+from syncline.kube.gotemplate.lexer import BRACES, Delimiters, Token, Type, tokens
 from syncline.kube.gotemplate.nodes import Action, Branch, Break, Call, Continue, Node, Pipe, Range, Text, Tree
 from syncline.kube.gotemplate.pipelines import Pipelines
 from syncline.kube.gotemplate.strconv import quote
@@ -25,12 +25,20 @@ _END: Final = _End("{{end}}")
 _ELSE: Final = _End("{{else}}")
 
 
-def parse_tree(name: str, text: str, functions: Collection[str], *, most: int, nesting: int) -> Tree:
+def parse_tree(
+    name: str,
+    text: str,
+    functions: Collection[str],
+    *,
+    most: int,
+    nesting: int,
+    delimiters: Delimiters = BRACES,
+) -> Tree:
     """Parse ``text``. Raises :class:`TemplateError`, also for more than ``most`` tokens, and for more than ``nesting``
     structures and parentheses within one another."""
     names = frozenset(word for word in ("break", "continue") if word in functions)
     bodies: dict[str, tuple[Node, ...]] = {}
-    _Parser(name, Cursor(name, Stream(tokens(text, names), most), nesting), functions, bodies).whole()
+    _Parser(name, Cursor(name, Stream(tokens(text, names, delimiters), most), nesting), functions, bodies).whole()
     return Tree(name, text, bodies)
 
 

@@ -16,6 +16,7 @@ from syncline.kube.gotemplate.errors import TemplateError as TemplateError
 from syncline.kube.gotemplate.evaluate import Evaluation
 from syncline.kube.gotemplate.execute import Program
 from syncline.kube.gotemplate.functions import SPENDING, Function
+from syncline.kube.gotemplate.lexer import BRACES, Delimiters
 from syncline.kube.gotemplate.nodes import Tree
 from syncline.kube.gotemplate.parser import parse_tree
 from syncline.kube.gotemplate.state import State
@@ -91,13 +92,14 @@ def parse(
     *,
     missing_key: MissingKey = MissingKey.DEFAULT,
     limits: Limits = _LIMITS,
+    delimiters: Delimiters = BRACES,
 ) -> Template:
     """Parse ``text``; ``functions`` add to the builtin ones and come before them. Raises :class:`TemplateError`."""
     if len(text) > limits.text or len(encode(text)) > limits.text:
         raise TemplateError(f"template: {name}:1: the template is larger than {limits.text} bytes")
     known = {**BUILTINS, **functions}
     try:
-        tree = parse_tree(name, text, known.keys(), most=limits.tokens, nesting=limits.nesting)
+        tree = parse_tree(name, text, known.keys(), most=limits.tokens, nesting=limits.nesting, delimiters=delimiters)
         program = Program(tree, Evaluation(functions, BUILTINS, missing_key.value), limits.depth)
     except RecursionError:
         raise TemplateError(f"template: {name}:1: max expression depth exceeded") from None

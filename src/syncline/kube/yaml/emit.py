@@ -50,6 +50,26 @@ def emit_typed(value: Any) -> str:
     return _CLOSING_INDENT.sub("", _emit(_folded(value), typed=True))
 
 
+class _Indented(yaml.emitter.Emitter):
+    """Indents lists in maps, as go-yaml v3."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def emit_unfolded(value: Any) -> str:
+    """Return ``value`` as go-yaml v3 writes it with an indentation of two: no line is folded, lists are indented.
+    Raises TypeError for values that JSON does not have."""
+    stream = io.StringIO()
+    emitter = _Indented(stream, width=1 << 30, allow_unicode=True)
+    emitter.emit(yaml.StreamStartEvent())
+    emitter.emit(yaml.DocumentStartEvent(explicit=False))
+    _node(emitter, value, scalar_style, _atom)
+    emitter.emit(yaml.DocumentEndEvent(explicit=False))
+    emitter.emit(yaml.StreamEndEvent())
+    return stream.getvalue().removesuffix("...\n")
+
+
 def _folded(value: Any) -> Any:
     if isinstance(value, str):
         return _NEXT_LINES.sub(lambda found: "\n" * (found[0].count("\u0085") - 1) or " ", value)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from syncline.base.report import Position, Report
-from syncline.kube.yaml.emit import emit_all, emit_typed
+from syncline.kube.yaml.emit import emit_all, emit_typed, emit_unfolded
 from syncline.kube.yaml.nodes import (
     DEFAULT_BUDGET,
     AliasNode,
@@ -127,6 +127,11 @@ def dump(value: Any) -> str:
 def dump_typed(value: Any) -> str:
     """Like :func:`dump`, but as Go writes a typed object; names of rendered machine configs are digests of this."""
     return emit_typed(value)
+
+
+def dump_unfolded(value: Any) -> str:
+    """Like :func:`dump`, but as go-yaml v3: long text stays on its line, lists in maps are indented."""
+    return emit_unfolded(value)
 
 
 def _decode(text: str | bytes, file: str, budget: Budget) -> str:

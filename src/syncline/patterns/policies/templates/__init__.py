@@ -1,0 +1,1 @@
+"""Templates in policies: those of the hub and those of the cluster."""
