@@ -21,15 +21,21 @@ from bench.pullfleet import HUB_LEASES, SETS, SPOKES, PullFleet
 from bench.table import Table
 from syncline.base.interpreter import tune_interpreter
 
-GROWING = (10, 50, 100, 200)
+GROWING = (10, 50, 200)
 GROWN_APPLICATIONS = 5
 ONE_AT_A_TIME = 10
 """How many changes of one Application in one cluster are measured for each size."""
+AT_ALL = 3
+"""How many changes of one Application in every cluster are."""
 AT_ONCE = 10
 """Sets that are created at once."""
 LIMIT_S = 1800.0
 MOST_AT_REST = 10_000
 """In larger fleets the hours at rest, in which every cluster looks at its repositories, are left out."""
+POLL_S = 86_400.0
+"""Virtual seconds between two looks of a cluster at its repositories: commits come with a webhook, and what looks that
+find nothing cost is the clusters' own."""
+RESTING_S = 10.0
 REST_S = 60.0
 """Virtual seconds in which what a change sets going ends."""
 SHORT_S = 5.0
@@ -63,6 +69,8 @@ class Spent:
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Writes by resource and kind of event."""
     lasted: float = 0.0
+    took: float = 0.0
+    """Virtual seconds that the whole part took."""
 
     @property
     def hub_s(self) -> float:
@@ -90,6 +98,7 @@ def spending(fleet: PullFleet) -> Iterator[Spent]:
     fleet.ledger.kinds.clear()
     yield spent
     spent.wall_s = time.perf_counter() - begun
+    spent.took = (fleet.clock.now() - at).total_seconds()
     spent.parts = {part: now - before.get(part, 0.0) for part, now in fleet.meter.seconds().items()}
     spent.requests, spent.idle, spent.writes = asked.requests.copy(), asked.idle.copy(), writes.copy()
     spent.kinds = fleet.ledger.kinds.copy()
@@ -135,29 +144,41 @@ def ordered(fleet: PullFleet, app: str, revision: str) -> Spent:
 
 
 def growth(table: Table, sizes: tuple[int, ...]) -> None:
+    """One change at a time, by turns in a fleet of each size, so that a busy machine slows all of them."""
     table.title(f"Hub CPU for one changed Application as a fleet grows; {GROWN_APPLICATIONS} Applications a cluster")
-    first: dict[str, float] = {}
-    for size in sizes:
-        fleet = PullFleet(size)
+    fleets = {size: PullFleet(size, poll_s=POLL_S) for size in sizes}
+    for fleet in fleets.values():
         fleet.fill(range(GROWN_APPLICATIONS))
         fleet.crowd.until(_filled(fleet, GROWN_APPLICATIONS), LIMIT_S)
-        fleet.crowd.advance(600)
-        everywhere = changed(fleet, "app-000", list(fleet.clusters), SHORT_S)
-        names = list(fleet.clusters)[:ONE_AT_A_TIME]
-        single = [changed(fleet, "app-001", [name], SHORT_S) for name in names]
-        found = {
-            "one Application of every cluster": (_lean(everywhere), size, everywhere.changed),
-            "one Application of one cluster": (
-                sum(map(_lean, single)),
-                len(single),
-                sum(one.changed for one in single),
-            ),
-        }
-        for what, (hub_s, count, writes) in found.items():
-            each = hub_s / count * 1000
-            ratio = each / first.setdefault(what, each)
-            beside = f"{ratio:.2f} × that of {sizes[0]} clusters; {writes / count:.1f} writes on the hub"
-            table.row(f"{size} clusters: {what}", f"{each:.1f} ms", beside)
+        fleet.crowd.advance(REST_S)
+    everywhere, single = "one Application of every cluster", "one Application of one cluster"
+    spent: Counter[tuple[str, int]] = Counter()
+    written: Counter[tuple[str, int]] = Counter()
+    counted: Counter[tuple[str, int]] = Counter()
+    for turn in range(ONE_AT_A_TIME):
+        for size, fleet in fleets.items():
+            names, resting = list(fleet.clusters), _resting(fleet)
+            done = [(single, changed(fleet, "app-001", names[turn : turn + 1], SHORT_S), 1)]
+            if turn < AT_ALL:
+                done.append((everywhere, changed(fleet, "app-000", names, SHORT_S), size))
+            for what, one, count in done:
+                spent[what, size] += max(_lean(one) - resting * one.took, 0)  # type: ignore[assignment]
+                written[what, size] += one.changed
+                counted[what, size] += count
+    for what in (everywhere, single):
+        first = spent[what, sizes[0]] / counted[what, sizes[0]]
+        for size in sizes:
+            each = spent[what, size] / counted[what, size]
+            writes = written[what, size] / counted[what, size]
+            beside = f"{each / first:.2f} × that of {sizes[0]} clusters; {writes:.1f} writes on the hub"
+            table.row(f"{size} clusters: {what}", f"{each * 1000:.1f} ms", beside)
+
+
+def _resting(fleet: PullFleet) -> float:
+    """Return the CPU of the hub in one virtual second in which nothing changes: what leases cost beside their API."""
+    with spending(fleet) as spent:
+        fleet.crowd.advance(RESTING_S)
+    return _lean(spent) / RESTING_S
 
 
 def _lean(spent: Spent) -> float:

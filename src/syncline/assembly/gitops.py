@@ -145,7 +145,7 @@ def gitops(
         mine |= kube_handlers(mapper, clock, FIELD_MANAGER)
         mine[Ask] = AskHandler(Expressions(), answers, clock, settings.script_costs_s)
         mine[Connect] = ConnectHandler(remotes, cache)
-        mine[ListKind] = ListHandler(mapper, lists, clock)
+        mine[ListKind] = ListHandler(cache, lists, clock)
         if isinstance(reader, RowReader):
 
             def secrets(question: Question) -> Mapping[SecretReference, Secret]:

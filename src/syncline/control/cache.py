@@ -110,6 +110,8 @@ class Snapshot(Protocol):
 
 
 _Place = tuple[GroupKind, str, str]
+_KEPT_IN_ORDER = 16
+"""Objects under an index value from which on their order is kept, not sorted at each query."""
 
 
 @dataclass(slots=True)
@@ -187,6 +189,8 @@ class Cache:
         self._indexed: dict[str, dict[str, set[_Place]]] = {name: {} for name in self._indices}
         self._firsts: dict[str, dict[str, _Place]] = {name: {} for name in self._indices}
         """For each index and requested value, the first object."""
+        self._ordered: dict[str, dict[str, list[_Place]]] = {name: {} for name in self._indices}
+        """For each index and requested value with many objects, these in order."""
         self._versions: dict[str, int] = {}
         self._asked: dict[GroupKind, list[tuple[str, IndexFn]]] = {}
         """The indices that may have values for objects of a kind."""
@@ -199,7 +203,7 @@ class Cache:
         """Declare an index before anything is cached."""
         assert not self._objects, "indices are declared before the first object arrives"
         self._indices[name] = values
-        self._indexed[name], self._firsts[name] = {}, {}
+        self._indexed[name], self._firsts[name], self._ordered[name] = {}, {}, {}
         self._asked.clear()
 
     def use_index(self, name: str, values: IndexFn) -> None:
@@ -285,6 +289,8 @@ class Cache:
             if before != after:
                 _move(self._indexed[name], place, before, after)
                 self._move_first(self._firsts[name], place, before, after)
+                for value in (*before, *after):
+                    self._ordered[name].pop(value, None)
         shelf = self._shelves.get(place[:2])
         if shelf is None:
             return
@@ -338,7 +344,13 @@ class Cache:
 
     def indexed(self, index: str, value: str) -> list[Obj]:
         self._refresh_index(index)
-        return self._at(self._indexed[index].get(value, ()))
+        places = self._indexed[index].get(value, ())
+        if len(places) < _KEPT_IN_ORDER:
+            return self._at(places)
+        ordered = self._ordered[index].get(value)
+        if ordered is None:
+            ordered = self._ordered[index][value] = sorted(places)
+        return [self._objects[kind][namespace][name] for kind, namespace, name in ordered]
 
     def selected(self, kind: GroupKind, namespace: str, selector: Selector) -> list[Obj]:
         if selector.nothing:
@@ -407,7 +419,7 @@ class Cache:
             return
         self._versions[index] = version
         found = self._indexed[index] = {}
-        self._firsts[index] = {}
+        self._firsts[index], self._ordered[index] = {}, {}
         for kind, spaces in self._objects.items():
             for namespace, bucket in spaces.items():
                 for name, obj in bucket.items():

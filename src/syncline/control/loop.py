@@ -38,7 +38,7 @@ from syncline.control.plan import (
     Stalled,
 )
 from syncline.control.workqueue import BACKOFF_BASE_S, Key, WorkQueue
-from syncline.kube.client import Request
+from syncline.kube.client import PatchType, Request
 from syncline.kube.errors import AlreadyExists, Conflict, TooManyRequests
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, resource_version
@@ -419,7 +419,7 @@ class ControlLoop:
         """Remember the write that ends a reconcile with nothing left to do, for controllers with ``at_rest``."""
         if controller.at_rest is None or not results or not isinstance(plan.outcome, Done | Requeue):
             return
-        if not all(isinstance(action, Emit | SetStatus | Replace) for step in plan.steps for action in step):
+        if not all(_is_whole(action, key.ref) for step in plan.steps for action in step):
             return
         mine = SetStatus | Patch | Replace
         last = next((result for result in reversed(results) if isinstance(result.action, mine)), None)
@@ -543,6 +543,14 @@ def _routes(controllers: Iterable[Controller[Any]]) -> list[_Route]:
                 _Route(one.kind, each.name, one.keys, one.when, one.cluster, each.cluster, one.wanted, wait_s)
             )
     return routes
+
+
+def _is_whole(action: Action, own: ObjectRef) -> bool:
+    """Return whether an action leaves an object as the plan wants it; of a Patch only its author knows: one in JSON of
+    its own object."""
+    if isinstance(action, Patch):
+        return action.kind is PatchType.JSON and action.target == own
+    return isinstance(action, Emit | SetStatus | Replace)
 
 
 def _made(key: Key, controller: Controller[Any], observed: Any, make: Callable[[], T]) -> Generator[Any, Any, T]:

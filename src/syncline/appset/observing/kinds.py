@@ -1,7 +1,7 @@
 """Lists the objects of a kind that a ConfigMap names (``clusterDecisionResource``): :class:`ListKind`.
 
 Upstream lists them at each reconcile instead of watching them, since the kind is known at run time only. So do we, with
-an age up to which a list is reused.
+an age up to which a list is reused; a kind that the loop watches anyway is read from its cache, without a request.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from syncline.base.action import Action
 from syncline.base.clock import Clock
+from syncline.control.cache import Snapshot
 from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError
-from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, ResourceInfo, split_api_version
 
 REUSED_S: Final = 10.0
@@ -73,8 +73,8 @@ class ListStore:
 class ListHandler:
     """Performs :class:`ListKind`."""
 
-    def __init__(self, mapper: Mapper, store: ListStore, clock: Clock) -> None:
-        self._mapper, self._store, self._clock = mapper, store, clock
+    def __init__(self, cache: Snapshot, store: ListStore, clock: Clock) -> None:
+        self._cache, self._store, self._clock = cache, store, clock
 
     def handle(self, action: ListKind) -> Generator[Request, Response, Listed]:
         now = self._clock.now()
@@ -84,23 +84,29 @@ class ListHandler:
             return self._store.keep(
                 key, Listed(now, error=f"the server has no {action.plural} of {action.api_version}")
             )
+        if self._cache.follows(info.group_kind) and self._cache.has_synced(info.group_kind):
+            known = self._cache.objects(info.group_kind, action.namespace)
+            return self._store.keep(key, self._bounded(known, action, more=len(known) > MAX_OBJECTS))
         answer = yield client.list_(info, action.namespace, limit=MAX_OBJECTS)
         try:
             found: Any = answer.or_raise()
         except ApiError as error:
             return self._store.keep(key, Listed(now, error=str(error)))
-        items = found.get("items") or []
-        if (found.get("metadata") or {}).get("continue"):
-            why = f"there are more than {MAX_OBJECTS} {action.plural} in {action.namespace}"
-            return self._store.keep(key, Listed(now, error=why))
-        return self._store.keep(key, Listed(now, tuple(items)))
+        more = bool((found.get("metadata") or {}).get("continue"))
+        return self._store.keep(key, self._bounded(found.get("items") or [], action, more=more))
+
+    def _bounded(self, items: list[Obj], action: ListKind, *, more: bool) -> Listed:
+        now = self._clock.now()
+        if more:
+            return Listed(now, error=f"there are more than {MAX_OBJECTS} {action.plural} in {action.namespace}")
+        return Listed(now, tuple(items))
 
     def _info(self, action: ListKind) -> ResourceInfo | None:
         group, version = split_api_version(action.api_version)
         return next(
             (
                 one
-                for one in self._mapper.all()
+                for one in self._cache.mapper.all()
                 if (one.group, one.version, one.plural) == (group, version, action.plural)
             ),
             None,

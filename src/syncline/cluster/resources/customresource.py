@@ -65,19 +65,24 @@ class CustomVersion:
         # The root is an object itself, but not an embedded one.
         return object_places({**self.root, "x-kubernetes-embedded-resource": False}) or {}
 
-    def pruned(self, obj: Obj) -> tuple[Obj, list[str]]:
-        """Return the object without unknown fields, and those fields (``unknown field "spec.x"``).
+    def pruned(self, obj: Obj, known: Obj | None = None) -> tuple[Obj, list[str]]:
+        """Return the object without unknown fields, and those fields (``unknown field "spec.x"``). ``known``: the
+        stored object; what is the same Python object in it is not looked at.
 
         Raises :class:`MetadataError` if the metadata of the object or of an embedded one is malformed.
         """
         obj, unknown = coerce_root(obj)
         if not self.preserve:
-            kept = structural.prune(obj, self.schema)
+            kept = structural.prune(obj, self.schema, known)
             unknown += [] if kept is obj else structural.unknown_fields(obj, self.schema)
             obj = kept
-        if self.places and embedded_objects(obj, self.places):
-            obj = msgspec.json.decode(msgspec.json.encode(obj))
-            unknown += coerce_embedded(obj, self.places)
+        if self.places:
+            before = known or {}
+            fresh = {name: part for name, part in obj.items() if name not in before or part is not before[name]}
+            if embedded_objects(fresh, self.places):
+                fresh = msgspec.json.decode(msgspec.json.encode(fresh))
+                unknown += coerce_embedded(fresh, self.places)
+                obj = {**obj, **fresh}
         return obj, unknown
 
     @cached_property
@@ -116,9 +121,9 @@ class CustomVersion:
             raise InternalError(f"conversion webhook for {given}, Kind={self.info.kind} failed: {why}")
         return change(obj)
 
-    def fill_defaults(self, obj: Obj) -> None:
-        """Fill in defaults in place; the request owns the object."""
-        filled = structural.fill_defaults(obj, self.schema)
+    def fill_defaults(self, obj: Obj, known: Obj | None = None) -> None:
+        """Fill in defaults in place; the request owns the object. ``known``: the stored object, as above."""
+        filled = structural.fill_defaults(obj, self.schema, known)
         if filled is not obj:
             kept = msgspec.json.decode(msgspec.json.encode(filled))
             obj.clear()

@@ -456,14 +456,16 @@ def checked(
     *,
     converting: bool = False,
     document: bytes | str | None = None,
+    known: Obj | None = None,
 ) -> Obj:
     """As :func:`typed`, but raise :class:`StrictError` or :class:`TypeMismatch` for the caller to word. ``document``: a
-    body with repeated fields; for a built-in kind, problems are reported in its order."""
+    body with repeated fields; for a built-in kind, problems are reported in its order. ``known``: the stored object of
+    a custom resource; what is the same Python object in it is not looked at."""
     resource = x.resource
     custom = resource.custom
     if custom is not None:
         try:
-            obj, unknown = custom.pruned(canonical_numbers(obj))
+            obj, unknown = custom.pruned(canonical_numbers(obj, known), known)
         except MetadataError as error:
             raise _TypeMismatch(str(error)) from None
         except OverflowError:

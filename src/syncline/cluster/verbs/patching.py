@@ -102,7 +102,20 @@ def _patched(x: Exchange, kind: PatchType, current: Stored, body: Any, options: 
     readable = isinstance(patched, dict) and isinstance(patched.get("metadata"), dict)
     if readable and x.resource.custom is None and not problems:
         return _rechecked(x, _owned(x, patched, live), live, options.validation, converting=converting)
+    if readable and x.resource.custom is not None and live is current.obj:
+        return _checked_result(x, _sharing(patched, live), options.validation, problems, known=live)
     return _checked_result(x, own_copy(patched), options.validation, problems, converting=converting)
+
+
+def _sharing(patched: Obj, live: Obj) -> Obj:
+    """Return a patched custom resource that shares with the stored one what the patch leaves alone. Nothing below the
+    object and its metadata is written in place."""
+    before = meta(live)
+    metadata = {
+        name: part if part is before.get(name) and name in _SHARED_METADATA else own_copy(part)
+        for name, part in patched["metadata"].items()
+    }
+    return {name: metadata if name == "metadata" else part for name, part in patched.items()}
 
 
 def _problems(x: Exchange, kind: PatchType, body: Any) -> list[str]:
@@ -190,7 +203,13 @@ def patched_value(kind: PatchType, live: Obj, body: Any, resource: Resource) -> 
 
 
 def _checked_result(
-    x: Exchange, obj: Any, validation: str, problems: list[str] | None = None, *, converting: bool = False
+    x: Exchange,
+    obj: Any,
+    validation: str,
+    problems: list[str] | None = None,
+    *,
+    converting: bool = False,
+    known: Obj | None = None,
 ) -> Obj:
     if not isinstance(obj, dict):
         raise unpatchable("the patched value is not an object")
@@ -214,7 +233,7 @@ def _checked_result(
             raise invalid(gvk.kind, x.route.name, [cause], info.group)
         raise BadRequest(f"the patched object is {gvk}, but this address serves {info.gvk}")
     try:
-        return checked(x, obj, validation, problems or [], converting=converting)
+        return checked(x, obj, validation, problems or [], converting=converting, known=known)
     except (StrictError, TypeMismatch) as error:
         if converting and str(error).startswith("strconv."):  # The conversion fails, not the decoding.
             raise ApiError(str(error), reason="") from None

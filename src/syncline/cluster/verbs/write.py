@@ -235,6 +235,10 @@ def _fill_changed(resource: Resource, new: Obj, old: Obj) -> Sent:
 
     Kubernetes' defaults of metadata and status do not depend on the spec, except for certain kinds.
     """
+    if resource.custom is not None:
+        resource.custom.fill_defaults(new, old)
+        resource.strategy.convert(new)
+        return []
     kept: Obj = {key: new[key] for key in ("spec", "status") if key in new and new[key] is old.get(key)}
     kind = resource.gvk.group_kind
     if kind in STATUS_BY_SPEC or (kind in LABELLED_BY_TEMPLATE and not new["metadata"].get("labels")):

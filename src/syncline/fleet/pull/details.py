@@ -8,6 +8,7 @@ come with the agent's report, and the Application on the hub has them whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from syncline.fleet.hub.registration.leases import CLUSTER_NAME
@@ -90,22 +91,40 @@ def _resource(one: Mapping[str, Any]) -> Obj:
 # -- the report of a set -----------------------------------------------------------------------------------------------
 
 
-def collected_from(reports: Iterable[Obj]) -> Collected:
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What went wrong with an Application: the identities of resources, and an entry with the errors (None: none)."""
+
+    resources: tuple[Obj, ...] = ()
+    entry: Obj | None = None
+
+
+def failed_of(report: Obj) -> Failed:
+    """Return what an ApplicationReport says went wrong."""
+    content = report.get("report") or {}
+    said = errors_of(content)
+    entry = {"cluster": namespace_of(report), "conditions": said} if said else None
+    return Failed(_identities(content.get("failed") or ()), entry)
+
+
+def collected_from(first: Obj | None, failed: Iterable[Failed]) -> Collected:
     """Return what ApplicationReports add to the report of their set: the resources of the first cluster and all that
-    failed in any, and the errors of each cluster."""
-    resources: dict[tuple[str, ...], Obj] = {}
+    failed in any, and the errors of each cluster. ``first``: the report of the first cluster; ``failed``: of all, by
+    cluster."""
+    content = (first.get("report") or {}) if first is not None else {}
+    resources = {tuple(one.values()): one for one in _identities(content.get("resources") or ())}
     conditions: list[Obj] = []
-    for number, one in enumerate(sorted(reports, key=namespace_of)):
-        content = one.get("report") or {}
-        listed = () if number else content.get("resources") or ()
-        for each in (*listed, *(content.get("failed") or ())):
-            if each.get("kind") not in _NOT_LISTED:
-                found = _identity(each)
-                resources.setdefault(tuple(found.values()), found)
-        if said := errors_of(content):
-            conditions.append({"cluster": namespace_of(one), "conditions": said})
+    for each in failed:
+        for one in each.resources:
+            resources.setdefault(tuple(one.values()), one)
+        if each.entry is not None:
+            conditions.append(each.entry)
     ordered = sorted(resources.values(), key=lambda one: (one["name"], one["kind"]))
     return Collected(tuple(ordered), tuple(conditions))
+
+
+def _identities(listed: Iterable[Mapping[str, Any]]) -> tuple[Obj, ...]:
+    return tuple(_identity(one) for one in listed if one.get("kind") not in _NOT_LISTED)
 
 
 def _identity(one: Mapping[str, Any]) -> Obj:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from syncline.control.cache import OfKind, Snapshot
@@ -14,6 +15,7 @@ from syncline.fleet.pull.details import collected_from
 from syncline.fleet.pull.names import Variant
 from syncline.fleet.pull.propagation import AppObserved
 from syncline.fleet.pull.report import ReportsObserved
+from syncline.fleet.pull.reporting.entries import Entries, Sources, is_of
 from syncline.fleet.pull.reporting.parts import joined, part_name
 from syncline.fleet.pull.reporting.setparts import MOST, is_part, report_name
 from syncline.kube.kinds.applicationfleet import GITOPS_CLUSTER, REPORT
@@ -193,20 +195,16 @@ def _is_stepwise(cache: Snapshot, app: Obj | None) -> bool:
 
 
 def application_of(cache: Snapshot, work: Obj) -> Obj | None:
-    """Return the hub's Application that a work carries; None if it does not exist, or is carried by another work.
-
-    An agent may write the annotations of the works of its cluster. So what they name counts only if the Application
-    itself names that cluster, and the work has its name: no cluster reports for an Application of another one.
-    """
+    """Return the hub's Application that a work carries (:func:`~syncline.fleet.pull.reporting.entries.is_of`); None if
+    it does not exist, or is carried by another work."""
     named = names.hub_application(work)
     app = cache.get(ObjectRef(*APPS, *named)) if named is not None else None
-    if app is None or annotations_of(app).get(names.CLUSTER) != namespace_of(work):
-        return None
-    return app if names.work_name(app) == name_of(work) else None
+    return app if app is not None and is_of(work, app) else None
 
 
-def observe_report(cache: Snapshot, ref: ObjectRef) -> ReportsObserved | None:
-    """Read what the report of one ApplicationSet is made of; None while something that it needs is not listed."""
+def observe_report(cache: Snapshot, ref: ObjectRef, kept: Entries | None = None) -> ReportsObserved | None:
+    """Read what the report of one ApplicationSet is made of; None while something that it needs is not listed.
+    ``kept``: what was read before."""
     if unlisted(cache, (SETS, WORKS, REPORTS)):
         return None
     key = ref.namespace, ref.name
@@ -214,19 +212,23 @@ def observe_report(cache: Snapshot, ref: ObjectRef) -> ReportsObserved | None:
     report = cache.get(ref)
     if report is not None and is_part(report):
         return None
-    works = cache.indexed(BY_SET, "/".join(key))
+    works, parts = cache.indexed(BY_SET, "/".join(key)), set_parts(cache, *key)
+    whole = partial(report_of, cache)
+    entries = (kept if kept is not None else Entries()).of(key, works, Sources(APPS, DETAILS, cache.get, whole))
     if there:
-        works = [one for one in works if application_of(cache, one) is not None]
+        entries = [one for one in entries if one.carried]
     else:
         # Works of clusters that are away stay for a while: they make no report again, and are deleted once.
-        works = [one for one in works if report is not None and not is_terminating(one)]
-    parts = set_parts(cache, *key)
+        entries = [one for one in entries if report is not None and not is_terminating(one.work)]
+    works = [one.work for one in entries]
     if report is None and not works and not parts:
         return None
-    found = (report_of(cache, namespace_of(one), name_of(one)) for one in works)
-    collected = {key: collected_from(one for one in found if one is not None)}
+    first = next((one.work for one in entries if one.details is not None), None)
+    resources = whole(namespace_of(first), name_of(first)) if first is not None else None
+    collected = {key: collected_from(resources, (one.failed for one in entries))}
+    read = {key: [one.said for one in entries]} if entries else {}
     sets = frozenset({key} if there else ())
-    return ReportsObserved(sets, works, [report] if report else [], collected, parts)
+    return ReportsObserved(sets, works, [report] if report else [], collected, parts, read)
 
 
 def set_parts(cache: Snapshot, namespace: str, name: str) -> list[Obj]:

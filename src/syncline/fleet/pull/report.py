@@ -6,7 +6,7 @@ It joins what works say of each cluster with what a collector found out: resourc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from syncline.base.action import Action
@@ -51,6 +51,8 @@ class ReportsObserved:
     collected: Mapping[SetKey, Collected]
     parts: Sequence[Obj] = ()
     """Further parts of the only report."""
+    entries: Mapping[SetKey, Sequence[Obj]] = field(default_factory=dict)
+    """What the works of a set say, by cluster and name of the work, where that was read before (:func:`entry_of`)."""
 
 
 def collected_of(text: str) -> Collected:
@@ -89,9 +91,10 @@ def _string(value: Any) -> str:
 def plan_reports(seen: ReportsObserved) -> Plan:
     """Plan all reports: each set with works has one; a report without its set goes, with the works that it names."""
     live = {(namespace_of(one), name_of(one)): one for one in seen.reports}
-    made = {
-        key: statuses(key, works, seen.collected.get(key, Collected())) for key, works in _by_set(seen.works).items()
+    read = dict(seen.entries) or {
+        key: [entry_of(key, one) for one in works] for key, works in _by_set(seen.works).items()
     }
+    made = {key: statuses(entries, seen.collected.get(key, Collected())) for key, entries in read.items() if entries}
     steps: list[tuple[Action, ...]] = []
     for key, wanted in made.items():
         report = live.get(key) or _empty(key)
@@ -101,10 +104,9 @@ def plan_reports(seen: ReportsObserved) -> Plan:
             metadata = {**report["metadata"], "labels": _labels(key)}
             new = {**report, "metadata": metadata, "statuses": wanted}
             steps.append((Replace(new, "the clusters report something else"),))
-    works = {(namespace_of(one), name_of(one)): one for one in seen.works}
     for key, report in live.items():
         if key not in seen.sets:
-            steps += _removal(report, works)
+            steps += _removal(report, {(namespace_of(one), name_of(one)): one for one in seen.works})
     return Plan(tuple(steps), why=f"{len(made)} ApplicationSets have works")
 
 
@@ -117,10 +119,11 @@ def _by_set(works: Iterable[Obj]) -> dict[SetKey, list[Obj]]:
     return found
 
 
-def statuses(key: SetKey, works: Iterable[Obj], collected: Collected) -> Obj:
-    """Return the content of a report. Of two Applications of a set in one cluster the last by name of its work counts;
-    clusters that only the collector knows have no status and are not counted."""
-    entries = {namespace_of(one): entry_of(key, one) for one in works}
+def statuses(said: Iterable[Obj], collected: Collected) -> Obj:
+    """Return the content of a report of what works say (:func:`entry_of`), by name. Of two Applications of a set in one
+    cluster the last by name of its work counts; clusters that only the collector knows have no status and are not
+    counted."""
+    entries = {one["cluster"]: one for one in said}
     summary = _summary(entries.values())
     for one in collected.conditions:
         cluster = str(one.get("cluster") or "")
@@ -165,13 +168,30 @@ def _differs(report: Obj, key: SetKey, wanted: Obj) -> bool:
         return False
     same = labels_of(report) == _labels(key) and (live.get("summary") or {}) == wanted["summary"]
     order = {"resources": ("name", "kind"), "clusterConditions": ("cluster",)}
-    return not same or any(_ordered(live.get(part), by) != _ordered(wanted[part], by) for part, by in order.items())
+    return not same or any(_entries_differ(live.get(part) or [], wanted[part], by) for part, by in order.items())
 
 
-def _ordered(values: Any, by: Iterable[str]) -> list[Obj]:
-    """The entries in a fixed order; an empty list is as good as none."""
-    bare = ({key: value for key, value in one.items() if value not in ("", [])} for one in values or ())
-    return sorted(bare, key=lambda one: [str(one.get(key) or "") for key in by])
+def _entries_differ(live: list[Obj], wanted: list[Obj], by: tuple[str, ...]) -> bool:
+    """Return whether entries differ in more than their order and empty fields."""
+    if len(live) != len(wanted):
+        return True
+    pairs = [(one, other) for one, other in zip(live, wanted, strict=True) if one != other]
+    if all(_place(one, by) == _place(other, by) for one, other in pairs):
+        return any(_bare(one) != _bare(other) for one, other in pairs)
+    return _ordered(live, by) != _ordered(wanted, by)
+
+
+def _ordered(values: list[Obj], by: tuple[str, ...]) -> list[Obj]:
+    return sorted(map(_bare, values), key=lambda one: _place(one, by))
+
+
+def _place(entry: Obj, by: tuple[str, ...]) -> list[str]:
+    return [str(entry.get(key) or "") for key in by]
+
+
+def _bare(entry: Obj) -> Obj:
+    """Return an entry without empty fields, which are as good as none."""
+    return {key: value for key, value in entry.items() if value not in ("", [])}
 
 
 def _removal(report: Obj, works: Mapping[tuple[str, str], Obj]) -> list[tuple[Action, ...]]:

@@ -126,6 +126,9 @@ class Applications:
     def observe(self, cache: Snapshot, ref: ObjectRef) -> AppObserved | None:
         if not self.works_on(cache, ref):
             return None
+        app = cache.get(ref)
+        if app is not None and AppView(app).skipped:
+            return None  # on a hub most are: nothing else is read for them
         system = replace(self._system.of(cache), answers=self._answers.of(ref))
         books = self._schemas, system, self._destinations, self._named
         observed = observe_application(cache, ref, self._store, self._settings, *books)

@@ -225,7 +225,11 @@ def same_json(left: Any, right: Any) -> bool:
     if isinstance(left, dict):
         return len(left) == len(right) and all(k in right and same_json(v, right[k]) for k, v in left.items())
     if isinstance(left, list):
-        return len(left) == len(right) and all(map(same_json, left, right))
+        if len(left) != len(right):
+            return False
+        return all(
+            same_json(*pair) for pair in [pair for pair in zip(left, right, strict=True) if pair[0] is not pair[1]]
+        )
     return bool(left == right)
 
 

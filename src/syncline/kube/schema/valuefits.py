@@ -7,10 +7,12 @@ need it. Nothing is changed.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from syncline.kube.schema.custom.valuecheck import UNRELATED, check_value
+from syncline.kube.text.jsontext import ids_of
 
 Fits: TypeAlias = Callable[[Any, Any], bool]
 """Called with a value and the one that it replaces."""
@@ -21,6 +23,9 @@ _SILENT = frozenset(
     | {"x-kubernetes-preserve-unknown-fields"}
 )
 """What the walk does not look at, and whether a value may be null: that is examined carefully."""
+_LONG = 32
+_KEPT_LISTS = 200
+"""Long lists of one schema that are known to fit, beside the objects that hold them."""
 _SMALL = range(-(1 << 31), 1 << 31)
 
 
@@ -77,8 +82,23 @@ def _below(schema: Any) -> Fits:
 
 def _array(schema: Mapping[str, Any]) -> Fits:
     entry = _below(schema.get("items"))
+    fitting: OrderedDict[int, tuple[list[Any], frozenset[int]]] = OrderedDict()
 
     def fits(value: Any, old: Any) -> bool:
-        return type(value) is list and (value is old or all(entry(part, UNRELATED) for part in value))
+        if type(value) is not list:
+            return False
+        if value is old:
+            return True
+        if len(value) < _LONG:
+            return all(entry(part, UNRELATED) for part in value)
+        # Most entries of a long list are those of the one before, which was found to fit.
+        before = fitting.pop(id(old), None)
+        same = before[1] if before is not None and before[0] is old else frozenset()
+        if not all(entry(part, UNRELATED) for part in [part for part in value if id(part) not in same]):
+            return False
+        fitting[id(value)] = value, ids_of(value)
+        while len(fitting) > _KEPT_LISTS:
+            fitting.popitem(last=False)
+        return True
 
     return fits

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -113,28 +114,39 @@ def scrubbed(value: Any) -> Any:
     return value
 
 
-def canonical_numbers(value: Any) -> Any:
+def canonical_numbers(value: Any, known: Any = None) -> Any:
     """Convert numbers like Go does for untyped objects: whole ones to int64 if they fit, all others to float64.
 
-    ``1.0`` and ``1`` are then the same number. The value is returned as is if nothing changes. Raises OverflowError for
-    an integer beyond float64.
+    ``1.0`` and ``1`` are then the same number. The value is returned as is if nothing changes. ``known``: an earlier
+    result; parts that are the same Python object in it are not looked at. Raises OverflowError for an integer beyond
+    float64.
     """
+    if value is known:
+        return value
     kind = type(value)
     if kind is dict:
-        made = value
+        made, before = value, known if type(known) is dict else _NOTHING
         for key, part in value.items():
-            if type(part) in _UNTOUCHED or (new := canonical_numbers(part)) is part:
+            if type(part) in _UNTOUCHED or (new := canonical_numbers(part, before.get(key))) is part:
                 continue
             made = dict(value) if made is value else made
             made[key] = new
         return made
     if kind is list:
-        listed = [part if type(part) in _UNTOUCHED else canonical_numbers(part) for part in value]
-        return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
+        same = ids_of(known)
+        listed = [part if type(part) in _UNTOUCHED or id(part) in same else canonical_numbers(part) for part in value]
+        return value if all(map(is_, listed, value)) else listed
     return go_number(value) if kind is int or kind is float else value
 
 
 _UNTOUCHED = frozenset({str, bool, type(None)})
+_NOTHING: dict[str, Any] = {}
+_NONE: frozenset[int] = frozenset()
+
+
+def ids_of(known: Any) -> frozenset[int]:
+    """Return the identities of the entries of a list; none for any other value."""
+    return frozenset(map(id, known)) if type(known) is list else _NONE
 
 
 def json_kind(value: Any) -> str:

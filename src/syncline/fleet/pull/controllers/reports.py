@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from syncline.control.cache import Snapshot
@@ -21,8 +22,9 @@ from syncline.fleet.pull.observe import (
     observe_report,
 )
 from syncline.fleet.pull.report import ReportsObserved, plan_reports
+from syncline.fleet.pull.reporting.entries import Entries
 from syncline.fleet.pull.reporting.parts import whole_name
-from syncline.fleet.pull.reporting.setparts import LIMIT, is_part, plan_parts, report_name, whole
+from syncline.fleet.pull.reporting.setparts import LIMIT, changes_only, is_part, plan_parts, report_name, whole
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
@@ -69,7 +71,7 @@ def report_controller() -> Controller[ReportsObserved]:
             Watch(DETAILS, of_details, differ(lambda one: one.get("report")), gather_s=GATHER_S),
             Watch(APPS, of_app, comes_or_goes, gather_s=GATHER_S),
         ),
-        observe=observe_report,
+        observe=partial(observe_report, kept=Entries()),
         at_rest=lambda _report: True,
         plan=lambda seen, _now: plan_in_parts(seen),
     )
@@ -85,7 +87,8 @@ def plan_in_parts(seen: ReportsObserved, limit: int = LIMIT) -> Plan:
     plan = plan_reports(replace(seen, reports=known))
     if known and not seen.sets:
         plan = _with_all_works(plan, seen.works)
-    return plan_parts(_in_one_write(plan), live, seen.parts, limit=limit)
+    there = {name_of(one): one for one in (live, *seen.parts) if one is not None}
+    return changes_only(plan_parts(_in_one_write(plan), live, seen.parts, limit=limit), there)
 
 
 def _with_all_works(plan: Plan, works: Iterable[Obj]) -> Plan:

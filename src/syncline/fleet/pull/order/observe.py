@@ -109,6 +109,8 @@ class Reading:
     def group(self, cache: Snapshot, ref: ObjectRef) -> GroupSeen | None:
         """Read a group; None: it has no Applications and no roll-out."""
         rollout, owner = cache.get(ref), cache.get(ObjectRef(*SETS, ref.namespace, ref.name))
+        if rollout is None and all(map(cache.has_synced, NEEDED)) and not self.ordering.why(cache, ref):
+            return None  # without an order nothing depends on what its Applications are
         apps = [one for one in cache.indexed(BY_GROUP, key_of(ref)) if not is_terminating(one)]
         is_set = owner is not None or not ref.name.endswith(SINGLE)
         apps = [one for one in apps if bool(names.owning_set(one)) == is_set]

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from syncline.kube.kinds.syncline import MAX_FAILED, MAX_PARTS, MAX_REPORTED, MAX_WAITS
 from syncline.kube.objects import Obj
 
@@ -22,6 +24,7 @@ _SUFFIX: Final = ".part-"
 _LISTS: Final = {"conditions": 100, "waits": MAX_WAITS, "failed": MAX_FAILED, "resources": MAX_REPORTED}
 """The lists of an ApplicationReport, the most important first, and their entries in one part."""
 _COUNTED: Final = ("failed", "resources")
+_encode: Final = msgspec.json.Encoder().encode
 _SPARE: Final = 500
 """Bytes for what is not known while a part is filled."""
 
@@ -45,6 +48,14 @@ def has_room_for_parts(name: str) -> bool:
 def size_of(value: Any) -> int:
     """Return the bytes of a value as JSON."""
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+
+
+def fits(content: Any, entries: int, limit: int) -> bool:
+    """Return whether a content with so many entries surely is one part; quicker than :func:`portions`."""
+    try:
+        return len(_encode(content)) + entries + _SPARE <= limit
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
 
 
 @dataclass(frozen=True, slots=True)

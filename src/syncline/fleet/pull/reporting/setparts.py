@@ -6,19 +6,21 @@ the annotation ``syncline.dev/part-of``, and the entries of further clusters, as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from syncline.base.action import Action
-from syncline.control.plan import Create, Delete, Plan, Replace
-from syncline.fleet.pull.reporting.parts import part_name, portions, size_of
-from syncline.kube.objects import Obj, annotations_of, labels_of, name_of
+from syncline.control.plan import Create, Delete, Patch, Plan, Replace
+from syncline.fleet.pull.reporting.parts import fits, part_name, portions, size_of
+from syncline.kube.client import PatchType
+from syncline.kube.objects import Obj, annotations_of, gvk_of, labels_of, name_of, namespace_of, resource_version
 
 PART_OF: Final = "syncline.dev/part-of"
 """Annotation of a further part: the name of the report that it belongs to."""
 LIMIT: Final = 1_000_000
 """Size of the content of one part as JSON; etcd refuses 1.5 MB."""
+_LISTS: Final = ("clusterConditions", "resources")
 MOST: Final = 50
 """Parts of one report: some 50,000 clusters, each with an error."""
 
@@ -45,7 +47,9 @@ def whole(report: Obj, parts: Iterable[Obj]) -> Obj:
 
 def divided(statuses: Obj, *, limit: int = LIMIT, most: int = MOST) -> list[Obj]:
     """Return the contents of the parts. Entries of clusters come before resources, which only few readers want."""
-    lists = {key: statuses.get(key) or () for key in ("clusterConditions", "resources")}
+    lists = {key: statuses.get(key) or () for key in _LISTS}
+    if fits(statuses, sum(map(len, lists.values())), limit):
+        return [statuses]
     head = {key: value for key, value in statuses.items() if key not in lists}
     found = portions(lists, {}, size_of(head), 0, limit, most)
     first, *further = found.parts
@@ -89,6 +93,40 @@ def _written(
     )
     if surplus:
         yield surplus
+
+
+def changes_only(plan: Plan, there: Mapping[str, Obj]) -> Plan:
+    """Return the plan with patches of the entries that change, where most stay. ``there``: the live parts by name."""
+    steps = tuple(tuple(_patched(one, there) for one in step) for step in plan.steps)
+    return replace(plan, steps=steps)
+
+
+def _patched(action: Action, there: Mapping[str, Obj]) -> Action:
+    live = there.get(name_of(action.obj)) if isinstance(action, Replace) else None
+    if live is None or not isinstance(action, Replace) or labels_of(live) != labels_of(action.obj):
+        return action
+    changes = _changes(live.get("statuses") or {}, action.obj["statuses"])
+    if changes is None:
+        return action
+    same_version = {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version(live)}
+    where = gvk_of(live), namespace_of(live), name_of(live)
+    return Patch(*where, [same_version, *changes], action.reason, kind=PatchType.JSON)
+
+
+def _changes(old: Obj, new: Obj) -> list[Obj] | None:
+    """Return the operations of a JSON patch; None: more than a quarter of the entries changes."""
+    if old.keys() != new.keys() or any(len(old[key]) != len(new[key]) for key in _LISTS if key in old):
+        return None
+    made: list[Obj] = []
+    for key, value in new.items():
+        if key not in _LISTS:
+            made += [{"op": "replace", "path": f"/statuses/{key}", "value": value}] if old[key] != value else []
+            continue
+        found = [number for number, one in enumerate(value) if one != old[key][number]]
+        if len(found) > max(len(value) // 4, 1):
+            return None
+        made += [{"op": "replace", "path": f"/statuses/{key}/{number}", "value": value[number]} for number in found]
+    return made
 
 
 def _part(report: Obj, name: str, content: Obj, live: Obj | None) -> Obj:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from syncline.kube.schema import fieldcauses as causes
 from syncline.kube.schema.custom.valuecheck import UNRELATED, check_value
 from syncline.kube.schema.model import Schema
 from syncline.kube.schema.valuefits import Fits, fits_of
+from syncline.kube.text.jsontext import ids_of
 from syncline.kube.text.names import dns_label_1035
 
 Pruned = Callable[[str], None] | None
@@ -30,9 +32,10 @@ Pruned = Callable[[str], None] | None
 # --- pruning -------------------------------------------------------------------------------------------------------
 
 
-def prune(obj: Obj, schema: Schema) -> Obj:
-    """``obj`` without the fields that the schema does not declare."""
-    pruned = _prune(obj, schema, "", None)
+def prune(obj: Obj, schema: Schema, known: Obj | None = None) -> Obj:
+    """``obj`` without the fields that the schema does not declare. ``known``: an object that was pruned by the schema;
+    parts that are the same Python object in it are not looked at."""
+    pruned = _prune(obj, schema, "", None, known=known)
     assert isinstance(pruned, dict)
     return pruned
 
@@ -49,10 +52,12 @@ def unknown_fields(obj: Obj, schema: Schema) -> list[str]:
     return [f'unknown field "{path}"' for path in sorted(found)]
 
 
-def _prune(value: Any, schema: Schema | None, path: str, gone: Pruned, *, free: bool = False) -> Any:
+def _prune(value: Any, schema: Schema | None, path: str, gone: Pruned, *, free: bool = False, known: Any = None) -> Any:
     """``free``: inside a list of unknown fields, so that only what is declared further down is pruned."""
+    if value is known:
+        return value
     if isinstance(value, dict):
-        return _prune_map(value, schema, path, gone, free)
+        return _prune_map(value, schema, path, gone, free, known)
     if isinstance(value, list):
         if free and schema is None:
             return value
@@ -60,24 +65,27 @@ def _prune(value: Any, schema: Schema | None, path: str, gone: Pruned, *, free: 
         inside = free or (schema is not None and schema.preserve_unknown)
         if inside and below is None:
             return value
+        same = ids_of(known)
         items = [
-            item if type(item) in _PLAIN else _prune(item, below, f"{path}[{at}]" if gone else "", gone, free=inside)
+            item
+            if type(item) in _PLAIN or id(item) in same
+            else _prune(item, below, f"{path}[{at}]" if gone else "", gone, free=inside)
             for at, item in enumerate(value)
         ]
-        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
+        return value if all(map(is_, items, value)) else items
     return value
 
 
-def _prune_map(value: Obj, schema: Schema | None, path: str, gone: Pruned, free: bool) -> Obj:
+def _prune_map(value: Obj, schema: Schema | None, path: str, gone: Pruned, free: bool, known: Any) -> Obj:
     result: Obj = {}
-    same = True
+    same, before = True, known if isinstance(known, dict) else {}
     for name, item in value.items():
         here = causes.child(path, name) if gone else ""
         below = schema.field(name) if schema else None
         if schema is not None and schema.embedded and name in _META_FIELDS:
             result[name] = item
         elif below is not None or (schema is not None and schema.raw.get("additionalProperties") is False):
-            kept = item if type(item) in _PLAIN else _prune(item, below, here, gone)
+            kept = item if type(item) in _PLAIN else _prune(item, below, here, gone, known=before.get(name))
             result[name] = kept
             same = same and kept is item
         elif free or (schema is not None and schema.preserve_unknown):
@@ -98,29 +106,31 @@ _META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 # --- defaults ------------------------------------------------------------------------------------------------------
 
 
-def fill_defaults(obj: Obj, schema: Schema) -> Obj:
+def fill_defaults(obj: Obj, schema: Schema, known: Obj | None = None) -> Obj:
     """``obj`` with declared defaults where fields are missing, or null without being nullable.
 
     A null that is neither allowed nor replaced by a default is dropped (``PruneNonNullableNullsWithoutDefaults``).
+    ``known``: an object that has its defaults; parts that are the same Python object in it are not looked at.
     """
-    filled = _fill(obj, schema)
+    filled = _fill(obj, schema, known)
     assert isinstance(filled, dict)
     return filled
 
 
-def _fill(value: Any, schema: Schema | None) -> Any:
-    if schema is None:
+def _fill(value: Any, schema: Schema | None, known: Any = None) -> Any:
+    if schema is None or (value is known and value is not None):
         return value
     if isinstance(value, dict):
-        return _fill_map(value, schema)
+        return _fill_map(value, schema, known)
     if isinstance(value, list) and schema.items is not None:
+        same = ids_of(known)
         items = [
             item
-            if item is not None and type(item) in _PLAIN
+            if item is not None and (type(item) in _PLAIN or id(item) in same)
             else _fill(_instead_of_null(item, schema.items), schema.items)
             for item in value
         ]
-        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
+        return value if all(map(is_, items, value)) else items
     return value
 
 
@@ -128,8 +138,8 @@ def _instead_of_null(value: Any, schema: Schema) -> Any:
     return schema.default if value is None and not schema.nullable and schema.default is not None else value
 
 
-def _fill_map(value: Obj, schema: Schema) -> Obj:
-    result = value
+def _fill_map(value: Obj, schema: Schema, known: Any) -> Obj:
+    result, before = value, known if isinstance(known, dict) else {}
     for name in schema.properties:
         if value.get(name) is None:
             below = schema.field(name)
@@ -143,7 +153,7 @@ def _fill_map(value: Obj, schema: Schema) -> Obj:
         below = schema.field(name)
         if below is None:
             continue
-        filled = _fill(item, below)
+        filled = _fill(item, below, before.get(name))
         if filled is not item or (item is None and _forbids_null(below)):
             result = dict(result) if result is value else result
             if filled is None:
