@@ -87,7 +87,7 @@ class RollOut:
 
     def join(self, name: str, **how: Any) -> None:
         """Add a cluster with its GitOps controllers and its agent."""
-        self.sources[name] = Source(*_content(name, "1"))
+        self.sources[name] = Source(*self.content(name, "1"))
         self.try_to(lambda: self.fleet.add(name, **how))
         while self.try_to(self.fleet.time.settle):
             pass  # an agent that begins has the rights of its cluster
@@ -179,13 +179,17 @@ class RollOut:
             deaths = deaths + 1 if clock.now() == before else 0
             assert deaths < ENDLESS, f"{deaths} deaths at {before}, and no end: {self.last_writes()}"
 
+    def content(self, name: str, v: str) -> list[Obj]:
+        """What a cluster runs in a version."""
+        return [config_map("web", cluster=name, v=v)]
+
     def last_writes(self) -> dict[str, list[str]]:
         return {name: one.log[-3:] for name, one in self.processes.items()}
 
     def roll_out(self, v: str) -> None:
         """Commit another version and let the ApplicationSet name it."""
         for name, source in self.sources.items():
-            source.commit(*_content(name, v))
+            source.commit(*self.content(name, v))
         last = max(len(one.commits) for one in self.sources.values())
         patch = [{"op": "replace", "path": "/spec/template/spec/source/targetRevision", "value": sha(last - 1)}]
         self.try_to(lambda: self._patch_set(patch))
@@ -274,10 +278,6 @@ def _of_report(report: Obj) -> str:
 
 
 # -- objects -----------------------------------------------------------------------------------------------------------
-
-
-def _content(name: str, v: str) -> list[Obj]:
-    return [config_map("web", cluster=name, v=v)]
 
 
 def _objects(spec: Obj) -> list[tuple[str, Obj]]:

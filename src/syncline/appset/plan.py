@@ -60,7 +60,8 @@ from syncline.kube.objects import (
 )
 
 RETRY_S: Final = 180.0
-"""Seconds until a set with an error is looked at again, as upstream."""
+"""Most seconds until a set with an error is looked at again, as upstream; a generator that says less is asked earlier,
+since what it finds none of may be about to come."""
 WAIT_S: Final = 30.0
 """Seconds between reconciles while an answer is awaited; the end of the read wakes the set."""
 SHARED_LOOK: Final = 0.25
@@ -143,7 +144,8 @@ def _plan(observed: SetObserved, now: datetime, means: Means, asked: frozenset[Q
         return _awaiting(observed, generated, now)
     if generated.failures:
         first = generated.failures[0]
-        return _failed(observed, first.reason, first.message, now, generated=False)
+        again_s = min(generated.requeue_s or RETRY_S, RETRY_S)
+        return _failed(observed, first.reason, first.message, now, generated=False, again_s=again_s)
     refused = undecided(observed, generated)
     if refused is not None:
         return _failed(observed, refused.reason, refused.message, now, generated=refused.reason == ROLLOUT_ERROR)
@@ -216,12 +218,14 @@ def _waiting(observed: SetObserved, text: str, now: datetime) -> SetPlan:
     return SetPlan((), Requeue(WAIT_S, text, background=True), text, report)
 
 
-def _failed(observed: SetObserved, reason: str, message: str, now: datetime, *, generated: bool) -> SetPlan:
+def _failed(
+    observed: SetObserved, reason: str, message: str, now: datetime, *, generated: bool, again_s: float = RETRY_S
+) -> SetPlan:
     status = with_conditions(
         observed.obj, observed.obj.get("status") or {}, [failed(reason, message)], now, generated=generated
     )
     report = () if observed.settings.dry_run else set_status(observed.obj, status, message)
-    return SetPlan((), Requeue(RETRY_S, message, background=True), message, report)
+    return SetPlan((), Requeue(again_s, message, background=True), message, report)
 
 
 # -- writing ---------------------------------------------------------------------------------------------------

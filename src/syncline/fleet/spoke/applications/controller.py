@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from syncline.argo.application import RELEASE
 from syncline.base.action import Action
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
@@ -22,6 +23,7 @@ from syncline.kube.kinds.syncline import MAX_PARTS, REPORT
 from syncline.kube.objects import (
     Obj,
     ObjectRef,
+    annotations_of,
     dig,
     is_terminating,
     name_of,
@@ -98,7 +100,7 @@ def report_controller(link: Link) -> Controller[Reporting]:
         kind=WORKS,
         predicate=differ(lambda work: work.get("spec"), is_terminating),
         watches=(
-            Watch(APPS, of_app, differ(lambda app: app.get("status"), owner_references), cluster=SPOKE),
+            Watch(APPS, of_app, differ(lambda app: app.get("status"), _release, owner_references), cluster=SPOKE),
             Watch(REPORTS, of_report, differ(lambda one: one.get("report"))),
         ),
         reaches=all_works,
@@ -107,6 +109,11 @@ def report_controller(link: Link) -> Controller[Reporting]:
         settle=settle,
         debounce_s=GATHER_S,
     )
+
+
+def _release(app: Obj) -> str:
+    """The release that an Application carries: one that changes nothing else changes no status either."""
+    return annotations_of(app).get(RELEASE, "")
 
 
 def application_in(work: Obj) -> tuple[str, str] | None:

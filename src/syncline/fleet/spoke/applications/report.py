@@ -83,6 +83,9 @@ def _is_stale(app: Obj) -> bool:
     spec, compared = app.get("spec"), dig(app, "status", "sync", "comparedTo")
     if not isinstance(spec, dict) or not isinstance(compared, dict):
         return not isinstance(compared, dict)
+    asked, seen = (dig(one, "destination") or {} for one in (spec, compared))
+    if any(asked[key] != value for key, value in seen.items() if value and asked.get(key)):
+        return True  # a destination by name may have got its server there
     keys = ("sources",) if spec.get("sources") else ("source",)
     return any(key in compared and compared[key] != spec.get(key) for key in keys) or not any(
         key in compared for key in keys
