@@ -98,11 +98,19 @@ class Scene:
         self.fleet.hub.send("POST", PROJECTS, {**project, "spec": PERMITS})
         if ordered:
             self.fleet.start_gitops(self.fleet.hub, self.source)
+        self.gitops: dict[str, LoopActor] = {}
         for name in clusters:
-            away = Source()
-            away.fails = "no route to the repository"
-            self.fleet.start_gitops(self.fleet.add(name), away)
+            self.fleet.add(name)
+            self.start_gitops(name)
         self.fleet.time.advance(20)
+
+    def start_gitops(self, name: str) -> None:
+        """Start the GitOps controllers of a cluster, with an empty memory if they ran before."""
+        if name in self.gitops:
+            self.fleet.time.actors.remove(self.gitops[name])
+        away = Source()
+        away.fails = "no route to the repository"
+        self.gitops[name] = self.fleet.start_gitops(self.fleet.members[name], away)
 
     def _pull(self, wrap: Wrap | None = None) -> LoopActor:
         resolves = self.source if self.ordered else None
