@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from syncline.assembly.builtin import cluster_role
@@ -19,12 +19,14 @@ from syncline.base.journal import Journal
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.storage.store import Store
 from syncline.control.executor import run_in_place
-from syncline.control.virtual import VirtualDriver
-from syncline.kube.client import Request
+from syncline.control.virtual import LoopActor, VirtualDriver
+from syncline.kube.client import Request, Response, Transport
+from syncline.kube.errors import Unavailable
 from syncline.kube.objects import Obj
 from syncline.patterns.operators.behaving import Behaviours
 from syncline.patterns.operators.catalogs.reading import read_catalog
 
+Wrap = Callable[[Transport], Transport]
 OLM = "/apis/operators.coreos.com/v1alpha1/namespaces"
 MODES = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
 
@@ -64,10 +66,31 @@ def bundle(of: str, version: str, *kinds: str, modes: Sequence[str] = MODES, **p
     }
 
 
+@dataclass(slots=True)
+class Flaky:
+    """A connection on which every n-th writing request fails: in turn before it counts, and after."""
+
+    inner: Transport
+    every: int
+    writes: int = 0
+
+    def send(self, request: Request) -> Response:
+        if request.method == "GET":
+            return self.inner.send(request)
+        self.writes += 1
+        if self.writes % self.every:
+            return self.inner.send(request)
+        if self.writes // self.every % 2:
+            self.inner.send(request)
+        return Response.refused(Unavailable("the server does not answer"))
+
+
 class Operators:
     """A cluster with one machine. ``documents``: of the catalogue ``cat`` in the global namespace."""
 
-    def __init__(self, *documents: Obj, behaviours: Behaviours | None = None, seed: int = 1) -> None:
+    def __init__(
+        self, *documents: Obj, behaviours: Behaviours | None = None, seed: int = 1, wrap: Wrap | None = None
+    ) -> None:
         self.clock, self.journal = VirtualClock(), Journal()
         self.time = VirtualDriver(self.clock)
         self.core = build_core(store=Store(), clock=self.clock, entropy=Entropy(seed))
@@ -78,14 +101,22 @@ class Operators:
         self.start(cluster_role(settings, machines.room, follow=machines.attach))
         self.catalogs = FolderCatalogs({"cat": read_catalog(list(documents))})
         self.behaviours = behaviours or Behaviours()
-        self.start(folder_role(self.catalogs, self.behaviours))
+        self._wrap = wrap
+        self.actor = self.start(folder_role(self.catalogs, self.behaviours), wrap)
         self.time.settle()
 
-    def start(self, role: Role) -> None:
+    def start(self, role: Role, wrap: Wrap | None = None) -> LoopActor:
         run_in_place(ensure_objects(role.objects), self.admin)
-        driver = SimulatedDriver(self.clock, self.journal, self.core.transport(role.user), strict=True)
+        transport = self.core.transport(role.user)
+        driver = SimulatedDriver(self.clock, self.journal, wrap(transport) if wrap else transport, strict=True)
         start(role, driver)
         self.time.add(driver.actor)
+        return driver.actor
+
+    def restart(self) -> None:
+        """Kill the controllers, and start them with an empty memory."""
+        self.time.actors.remove(self.actor)
+        self.actor = self.start(folder_role(self.catalogs, self.behaviours), self._wrap)
 
     def send(self, verb: str, path: str, body: Any = None) -> Any:
         headers = {"content-type": "application/merge-patch+json"} if verb == "PATCH" else {}
@@ -149,7 +180,3 @@ class Operators:
     def until(self, namespace: str, csv: str, phase: str = "Succeeded", limit_s: float = 300) -> float:
         """Let time pass until a ClusterServiceVersion is in a phase; returns the seconds."""
         return self.time.until(lambda: self.phase(namespace, csv) == phase, limit_s)
-
-
-def texts(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,8 +11,9 @@ from typing import Any
 
 from syncline.base.clock import format_time
 from syncline.kube.kinds.operatorlifecycle import GROUP, INSTALL_PLAN, SUBSCRIPTION
-from syncline.kube.objects import Obj, annotations_of, api_version, dig, name_of, namespace_of, uid_of
+from syncline.kube.objects import Obj, annotations_of, api_version, dig, name_of, namespace_of, owner_references, uid_of
 from syncline.patterns.operators.names import GENERATED_BY
+from syncline.patterns.operators.resolver.constraints import installed_properties
 from syncline.patterns.operators.subscriptions import (
     AT_LATEST,
     RESOLUTION_FAILED,
@@ -142,6 +144,42 @@ def _with_plan(subscription: Obj, plans: Mapping[str, Obj], fail_forward: bool, 
         "lastUpdated": format_time(now),
     }
     return _with_status(subscription, new)
+
+
+def adopted(subscriptions: Sequence[Obj], plans: Sequence[Obj], now: datetime) -> tuple[Obj, ...]:
+    """Give Subscriptions the reference to an InstallPlan that was made for them, where a crash lost that write.
+
+    Upstream makes another InstallPlan then, which cannot be resolved once the first one is carried out.
+    """
+    known = {str(dig(one, "status", "installPlanRef", "uid", default="") or "") for one in subscriptions}
+    newest = max((_generation(one) for one in subscriptions), default=0)
+    left = [one for one in plans if dig(one, "spec", "generation", default=0) > newest and uid_of(one) not in known]
+    found = list(subscriptions)
+    for plan in sorted(left, key=lambda one: dig(one, "spec", "generation", default=0)):
+        owners = {str(one.get("uid")) for one in owner_references(plan)}
+        for index, one in enumerate(found):
+            name = _planned_csv(plan, str(dig(one, "spec", "name", default="") or ""))
+            if uid_of(one) in owners and name:
+                state = {"state": UPGRADE_PENDING, "currentCSV": name, "lastUpdated": format_time(now)}
+                status = {**(one.get("status") or {}), **_installation(reference_to(plan)), **state}
+                status["installPlanGeneration"] = plan["spec"]["generation"]
+                found[index] = _with_status(one, status)
+    return tuple(found)
+
+
+def _generation(subscription: Obj) -> int:
+    return int(dig(subscription, "status", "installPlanGeneration", default=0) or 0)
+
+
+def _planned_csv(plan: Obj, package: str) -> str:
+    """Return the ClusterServiceVersion of a package in the steps of an InstallPlan; "" if there is none."""
+    for step in dig(plan, "status", "plan", default=None) or ():
+        if step["resource"].get("kind") != "ClusterServiceVersion":
+            continue
+        properties = installed_properties(json.loads(step["resource"].get("manifest") or "{}"))
+        if any(one.kind == "olm.package" and one.value.get("packageName") == package for one in properties):
+            return str(step["resource"].get("name") or "")
+    return ""
 
 
 def waits_for_plan(subscription: Obj) -> bool:
@@ -276,7 +314,7 @@ def _owner(subscription: Obj) -> Obj:
 def planned(decided: Decided, created: Obj, now: datetime) -> Decided:
     """Give the Subscriptions the reference to the InstallPlan that was created."""
     assert decided.plan is not None, "an InstallPlan was created"
-    generation = decided.plan["spec"]["generation"]
+    generation = (created.get("spec") or decided.plan["spec"])["generation"]
 
     def referring(one: Obj) -> Obj:
         if name_of(one) not in decided.updated:

@@ -60,6 +60,7 @@ from syncline.patterns.operators.phases import is_copied
 from syncline.patterns.operators.resolver.resolve import Request, resolve, uses_global
 from syncline.patterns.operators.resolving import (
     Decided,
+    adopted,
     decide,
     outlived,
     planned,
@@ -129,8 +130,10 @@ class _Pass:
 
 def _look(looked: Looked, now: datetime) -> _Pass:
     forward = any(map(fails_forward, looked.groups))
-    settled, changed = settle(_refreshed(looked, now), looked.csvs, by_name(looked.plans), forward, now)
-    if changed:
+    fresh = _refreshed(looked, now)
+    subscriptions = adopted(fresh, looked.plans, now)
+    settled, changed = settle(subscriptions, looked.csvs, by_name(looked.plans), forward, now)
+    if changed or subscriptions != fresh:
         return _Pass(settled, "the state of Subscriptions changes, and is looked at again")
     if all(map(waits_for_plan, settled)):
         return _Pass(settled, "all Subscriptions have an InstallPlan that is not done")
@@ -141,10 +144,19 @@ def _look(looked: Looked, now: datetime) -> _Pass:
 
 
 def _named(plan: Obj) -> str:
-    """Return the name of an InstallPlan: a crash between two writes cannot make a second one."""
     metadata, spec = plan["metadata"], plan["spec"]
     text = json.dumps([metadata["namespace"], spec["generation"], spec["clusterServiceVersionNames"]])
     return f"install-{hashlib.sha256(text.encode()).hexdigest()[:5]}"
+
+
+def _begun(looked: Looked, wanted: Obj) -> Obj | None:
+    """Return the InstallPlan that was created for this, and got no status: a crash came between."""
+
+    def same(one: Obj) -> bool:
+        names = one["spec"].get("clusterServiceVersionNames") == wanted["spec"]["clusterServiceVersionNames"]
+        return names and not dig(one, "status", "plan", default=None)
+
+    return next((one for one in looked.plans if same(one)), None)
 
 
 def plan(looked: Looked, now: datetime) -> Plan:
@@ -164,13 +176,12 @@ def plan(looked: Looked, now: datetime) -> Plan:
             outcome = Requeue(decided.again_s, found.why)
         status = _statuses(looked, found.subscriptions, found.why)
         return Plan((old,) if old else (), outcome, found.why, (*status, *_events(looked, found)))
-    name = _named(decided.plan)
-    known = by_name(looked.plans).get(name)
-    if known is not None:
-        return _referring(looked, decided, known, now)
+    begun = _begun(looked, decided.plan)
+    if begun is not None:
+        return _referring(looked, decided, begun, now)
     wanted = {key: value for key, value in decided.plan.items() if key != "status"}
     metadata = {key: value for key, value in wanted["metadata"].items() if key != "generateName"}
-    create = Create({**wanted, "metadata": {**metadata, "name": name}}, found.why)
+    create = Create({**wanted, "metadata": {**metadata, "name": _named(decided.plan)}}, found.why)
     return Plan((*((old,) if old else ()), (create,)), why=found.why)
 
 

@@ -44,6 +44,8 @@ _OTHERS = ("PriorityClass", "ConsoleLink", "ConsoleQuickStart", "ConsoleYAMLSamp
 CLUSTER_SCOPED = frozenset(("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", *_OTHERS))
 """Kinds of bundles whose objects have no namespace."""
 DONE = ("Created", "Present")
+MANAGER_LENGTH = 128
+"""Characters of the name of a field manager."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def plan(looked: Looked, now: datetime) -> Plan:
     if not checked.ready:
         said = set_status(looked.plan, checked.status, checked.error) if checked.status is not None else ()
         outcome: Outcome = Requeue(RETRY_S, checked.error, background=True) if checked.error else Done()
+        if said and not checked.error:
+            outcome = Requeue(1.0, "the service account is noted, then the steps follow")
         return Plan(outcome=outcome, why=checked.error or "nothing is left to do", status=said)
     current = {**looked.plan, "status": checked.status or looked.plan.get("status") or {}}
     if current["status"].get("phase") != INSTALLING:
@@ -107,7 +111,9 @@ def _pending(looked: Looked) -> list[_Step]:
             made.append(_Step(index, waits=True))
         else:
             wanted = _owned(obj, namespace_of(looked.plan), owner)
-            made.append(_Step(index, Apply(wanted, MANAGER, f"step {index + 1}", force=True, user=user)))
+            # An account may belong to two versions during an upgrade: each is a manager of its own reference.
+            manager = f"{MANAGER}/{resolving}"[:MANAGER_LENGTH]
+            made.append(_Step(index, Apply(wanted, manager, f"step {index + 1}", force=True, user=user)))
     return made
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, annotations_of, name_of
 from syncline.patterns.operators.catalogs.model import Entry, Property
 from syncline.patterns.operators.groups import Api
 from syncline.patterns.operators.resolver.versions import parse_range
@@ -119,11 +120,25 @@ def requirements(properties: Iterable[Property]) -> list[Predicate]:
     return made
 
 
+PROPERTIES: Final = "operatorframework.io/properties"
+"""Annotation of a ClusterServiceVersion: the properties of its bundle."""
+
+
 def installed_properties(csv: Obj) -> tuple[Property, ...]:
-    """Return what an installed operator provides, from its description."""
+    """Return the properties of an installed operator: those that it was installed with, else what it describes."""
+    text = annotations_of(csv).get(PROPERTIES)
+    if text is not None:
+        return _noted(text, name_of(csv))
     kinds = (csv.get("spec") or {}).get("customresourcedefinitions") or {}
-    owned = [_described(one) for one in kinds.get("owned") or ()]
-    return tuple(Property("olm.gvk", one) for one in owned)
+    return tuple(Property("olm.gvk", _described(one)) for one in kinds.get("owned") or ())
+
+
+def _noted(text: str, name: str) -> tuple[Property, ...]:
+    try:
+        noted = json.loads(text).get("properties") or ()
+        return tuple(Property(str(one["type"]), one["value"]) for one in noted)
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise ConstraintError(f'failed to retrieve properties of csv "{name}": {error}') from None
 
 
 def _described(one: Obj) -> Obj:

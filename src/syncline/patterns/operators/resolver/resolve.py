@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from syncline.kube.objects import Obj, annotations_of, dig, name_of, namespace_of
 from syncline.patterns.operators.catalogs.model import Bundle, Catalog, Entry, SourceKey
-from syncline.patterns.operators.groups import Api
+from syncline.patterns.operators.groups import Api, fails_forward
+from syncline.patterns.operators.replacing import newest
 from syncline.patterns.operators.resolver.channels import ChannelError, in_channel_order
 from syncline.patterns.operators.resolver.constraints import (
     ConstraintError,
@@ -97,17 +98,25 @@ def _version(csv: Obj) -> Version | None:
 
 
 def _installed(request: Request) -> Iterable[Entry]:
-    """Return what is installed in the namespace, as entries of a catalogue without a name."""
+    """Return what is installed in the namespace, as entries of a catalogue without a name. A version that is being
+    replaced is among them: it has to be gone before the next upgrade."""
     by_csv = {str(dig(one, "status", "installedCSV", default="") or ""): one for one in request.subscriptions}
     source = SourceKey("", request.namespace)
-    replaced = {str(dig(one, "spec", "replaces", default="") or "") for one in request.csvs.values()}
+    forward = any(map(fails_forward, request.groups))
     for name, csv in sorted(request.csvs.items()):
-        subscription = by_csv.get(name)
-        if name in replaced and subscription is None:
-            continue  # It goes as soon as its replacement is up.
-        package = str(dig(subscription or {}, "spec", "name", default="") or "")
-        bundle = Bundle(name, package, _version(csv), properties=installed_properties(csv))
-        yield Entry(bundle, "", source, name, subscribed=subscription is not None)
+        if forward and _replaced_in_vain(csv, request.csvs):
+            continue
+        properties = installed_properties(csv)
+        named = [one.value.get("packageName") for one in properties if one.kind == "olm.package"]
+        bundle = Bundle(name, str(named[0] or "") if named else "", _version(csv), properties=properties)
+        yield Entry(bundle, "", source, name, subscribed=name in by_csv)
+
+
+def _replaced_in_vain(csv: Obj, csvs: Mapping[str, Obj]) -> bool:
+    """Return whether a version is being replaced by a chain that ends with one that failed."""
+    if dig(csv, "status", "phase", default="") != "Replacing":
+        return False
+    return bool(dig(newest(csv, csvs), "status", "phase", default="") == "Failed")
 
 
 def _add(pool: _Pool, entries: Sequence[Entry]) -> None:

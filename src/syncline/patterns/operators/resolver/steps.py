@@ -12,8 +12,8 @@ from syncline.kube.kinds.operatorlifecycle import GROUP
 from syncline.kube.objects import Obj, copied, dig, gvk_of, name_of
 from syncline.patterns.operators.catalogs.model import Entry, SourceKey
 from syncline.patterns.operators.names import owner_labels
+from syncline.patterns.operators.resolver.constraints import PROPERTIES
 
-PROPERTIES: Final = "operatorframework.io/properties"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _FIRST: Final = {"ClusterServiceVersion": 0, "CustomResourceDefinition": 1}
 
