@@ -52,3 +52,27 @@ def test_what_is_wrong_is_said(shell: Shell, tmp_path: Path, values: str, said: 
 def test_a_parameter_without_a_value_is_refused(shell: Shell, tmp_path: Path) -> None:
     found = shell("pattern", "render", "-f", _file(tmp_path, GROUP), "--set", "global.pattern", code=2)
     assert "expected NAME=VALUE" in found
+
+
+MANAGING = "clusterGroup: {name: hub, applications: {}, namespaces: [], managedClusterGroups: {one: {name: east}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "kinds"),
+    [
+        (GROUP, (), {"Role"}),
+        (MANAGING, (), {"Role", "MultiClusterHub", "Policy"}),
+        (MANAGING, ("--chart", "clustergroup"), {"Role"}),
+        (MANAGING, ("--chart", "acm"), {"MultiClusterHub", "Policy"}),
+        (GROUP, ("--chart", "acm"), {"MultiClusterHub"}),
+    ],
+    ids=["a group", "a group that manages others", "itself alone", "the others alone", "none to manage"],
+)
+@pytest.mark.parametrize("output", ["yaml", "json"])
+def test_what_a_hub_gives_its_groups_follows(
+    shell: Shell, tmp_path: Path, values: str, options: tuple[str, ...], kinds: set[str], output: str
+) -> None:
+    text = shell("pattern", "render", "-f", _file(tmp_path, values), "-o", output, *options)
+    found = load_all(text).values
+    objects = found[0] if output == "json" else found
+    assert {one["kind"] for one in objects} & {"Role", "MultiClusterHub", "Policy"} == kinds

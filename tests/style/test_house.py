@@ -183,7 +183,7 @@ def _allowed(importer: str, imported: str) -> bool:
     if importer == imported or importer not in FLOORS or imported not in FLOORS:
         return True
     if importer == "sources":
-        return FLOORS[imported] <= 1 or imported == "ignition"
+        return FLOORS[imported] <= 1 or imported in {"ignition", "clustergroup"}
     if importer == "machineconfig":
         return FLOORS[imported] <= 2
     if imported in {"cluster", "sources"} and FLOORS[importer] <= FLOORS["gitops"]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncline.clustergroup.errors import RenderFailed
-from syncline.clustergroup.printing import Printer, first, is_empty, printed
+from syncline.clustergroup.printing import NO_RELEASE, Printer, Release, first, is_empty, printed
 from syncline.kube.objects import Obj
 
 
@@ -15,9 +15,10 @@ class Facts:
     """``values``: with the chart's defaults. Raises :class:`RenderFailed` where global values are missing."""
 
     values: Obj
+    release: Release = NO_RELEASE
 
     def printer(self, part: str) -> Printer:
-        return Printer(part, self.values)
+        return Printer(part, self.values, self.release)
 
     @property
     def shared(self) -> Obj:

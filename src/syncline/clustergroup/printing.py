@@ -7,8 +7,9 @@ numbers are ``float64``: 1000000 prints as ``1e+06``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from syncline.clustergroup.errors import RenderFailed
 from syncline.kube.gotemplate.errors import TemplateError
@@ -69,11 +70,28 @@ def read_again(text: str, part: str) -> Any:
     return found["value"]
 
 
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What texts of values may know of the release that they belong to."""
+
+    name: str = "vp"
+    namespace: str = "default"
+
+    @property
+    def around(self) -> Obj:
+        """What stands beside ``.Values`` for texts."""
+        fixed = {"Service": "Helm", "IsInstall": True, "IsUpgrade": False, "Revision": 1}
+        return {"Release": {"Name": self.name, "Namespace": self.namespace, **fixed}, "Chart": {"Name": "clustergroup"}}
+
+
+NO_RELEASE: Final = Release()
+
+
 class Printer:
     """Prints values into the objects of one part of the chart, whose name errors give."""
 
-    def __init__(self, part: str, values: Obj) -> None:
-        self.part, self.values = part, values
+    def __init__(self, part: str, values: Obj, release: Release = NO_RELEASE) -> None:
+        self.part, self.values, self.release = part, values, release
 
     def plain(self, value: Any) -> Any:
         """A value printed without quotes."""
@@ -165,15 +183,15 @@ class Printer:
         """A text that is a template itself. Raises :class:`RenderFailed`."""
         if not isinstance(text, str):
             raise RenderFailed(self.part, f"{what}: wrong type for value; expected string; got {printed(text)[:80]!r}")
-        return expanded(text, self.values, self.part, what)
+        return expanded(text, self.values, self.part, what, self.release)
 
 
-def expanded(text: str, values: Obj, part: str, what: str) -> str:
+def expanded(text: str, values: Obj, part: str, what: str, release: Release = NO_RELEASE) -> str:
     """Render a text of the values, with the values as ``.Values``. Raises :class:`RenderFailed`."""
     if "{{" not in text:
         return text
     try:
-        made = parse(what, text, FUNCTIONS, missing_key=MissingKey.ZERO).render({"Values": values, **_AROUND})
+        made = parse(what, text, FUNCTIONS, missing_key=MissingKey.ZERO).render({"Values": values, **release.around})
     except TemplateError as error:
         raise RenderFailed(part, f"{what}: {error}") from None
     return made.replace("<no value>", "")
@@ -183,10 +201,6 @@ def to_yaml(value: Any) -> str:
     return dump(whole(value)).removesuffix("\n")
 
 
-_AROUND: Obj = {
-    "Release": {"Name": "vp", "Namespace": "default", "Service": "Helm", "IsInstall": True, "IsUpgrade": False},
-    "Chart": {"Name": "clustergroup"},
-}
 FUNCTIONS: Mapping[str, Function] = {
     **SPRIG,
     "toYaml": Function(to_yaml, (Kind.ANY,), result=Kind.STRING),

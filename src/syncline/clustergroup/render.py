@@ -22,7 +22,7 @@ from syncline.clustergroup.objects import (
     subscriptions,
 )
 from syncline.clustergroup.ordering import rank
-from syncline.clustergroup.printing import floats, whole
+from syncline.clustergroup.printing import NO_RELEASE, Release, floats, whole
 from syncline.clustergroup.schema import violations
 from syncline.kube.objects import Obj
 
@@ -59,10 +59,13 @@ PARTS: Final[tuple[Part, ...]] = (
 """What makes the objects, in the order of the chart's files."""
 
 
-def values_of(files: Iterable[Mapping[str, Any]]) -> Obj:
-    """Return the values that given files and the chart's defaults make. Raises :class:`ValuesRefused`."""
+def values_of(files: Iterable[Mapping[str, Any]], *, checked: bool = True) -> Obj:
+    """Return the values that given files and the chart's defaults make. ``checked``: by the chart's schema.
+
+    Raises :class:`ValuesRefused`, :class:`RenderFailed`.
+    """
     values = with_defaults(layered(files))
-    if refused := violations(values):
+    if checked and (refused := violations(values)):
         raise ValuesRefused(refused)
     found: Obj = floats(values)
     return found
@@ -70,7 +73,11 @@ def values_of(files: Iterable[Mapping[str, Any]]) -> Obj:
 
 def render(values: Obj) -> list[Obj]:
     """Return the objects of a cluster group. ``values``: from :func:`values_of`. Raises :class:`RenderFailed`."""
-    facts = Facts(values)
-    made = [one for part in PARTS for one in part(facts)]
-    found: list[Obj] = whole(sorted(made, key=rank))
+    return sorted(objects_of(values), key=rank)
+
+
+def objects_of(values: Obj, release: Release = NO_RELEASE) -> list[Obj]:
+    """Return the objects in the order of the chart's files. Raises :class:`RenderFailed`."""
+    facts = Facts(values, release)
+    found: list[Obj] = whole([one for part in PARTS for one in part(facts)])
     return found

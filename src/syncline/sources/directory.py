@@ -10,8 +10,9 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from syncline.base.report import Position
 from syncline.kube.objects import Obj
@@ -202,6 +203,18 @@ def read_output(name: str, text: str, limit: int) -> Iterator[SourcedObject]:
         raise SourceError(Problem.TOO_LARGE, f"{name}: more than {limit} objects; split the Application")
     for document in documents:
         yield from _expand(document)
+
+
+def objects_of(name: str, values: Sequence[Any], limit: int) -> Iterator[SourcedObject]:
+    """Yield objects that ``name`` gave as values. Raises :class:`SourceError` for what is no object."""
+    if len(values) > limit:
+        raise SourceError(Problem.TOO_LARGE, f"{name}: more than {limit} objects; split the Application")
+    for value in values:
+        document = yaml.Document(value, Position(name))
+        if value is not None and (wrong := _not_a_manifest(document)):
+            raise SourceError(Problem.INVALID, f"what {name} renders is no manifest: {wrong}", subject=name)
+        if value is not None:
+            yield from _expand(document)
 
 
 def _utf8(content: bytes) -> bytes:

@@ -40,6 +40,7 @@ def context_of(question: Question) -> RenderContext:
         plain_version(question.kube_version),
         question.api_versions,
         question.reader,
+        question.source,
     )
 
 

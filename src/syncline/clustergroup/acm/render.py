@@ -84,7 +84,11 @@ def values_of(files: Iterable[Mapping[str, Any]]) -> Obj:
 
 def render(values: Obj) -> list[Obj]:
     """Return the objects. ``values``: from :func:`values_of`. Raises :class:`RenderFailed`."""
+    return sorted(objects_of(values), key=rank)
+
+
+def objects_of(values: Obj) -> list[Obj]:
+    """Return the objects in the order of the chart's files. Raises :class:`RenderFailed`."""
     facts = Facts(values)
-    made = [one for part in PARTS for one in part(facts)]
-    found: list[Obj] = whole(sorted(made, key=rank))
+    found: list[Obj] = whole([one for part in PARTS for one in part(facts)])
     return found

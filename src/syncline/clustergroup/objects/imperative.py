@@ -36,7 +36,7 @@ def config_maps(facts: Facts) -> list[Obj]:
     out, given = facts.printer("imperative/configmap"), facts.imperative
     where = out.plain(given.get("namespace"))
     name = out.plain(f"{printed(given.get('valuesConfigMap'))}-{printed(facts.group.get('name'))}")
-    text = expanded(to_yaml(facts.values), facts.values, out.part, "values")
+    text = expanded(to_yaml(facts.values), facts.values, out.part, "values", facts.release)
     values = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

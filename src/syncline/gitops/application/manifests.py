@@ -202,7 +202,7 @@ class Join(Action):
 def _key(sources: tuple[Obj, ...], revisions: tuple[str, ...], context: RenderContext) -> str:
     """Return the cache key. It contains the Application: charts and plugins see it, so results may differ by it."""
     bare = [{key: value for key, value in source.items() if key != "targetRevision"} for source in sources]
-    who = context.application, context.project, context.namespace, context.content
+    who = context.application, context.project, context.namespace, context.content, context.source
     return json.dumps([bare, revisions, *who], sort_keys=True)
 
 

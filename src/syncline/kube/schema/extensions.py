@@ -16,6 +16,8 @@ from syncline.kube.objects import Obj, annotations_of
 GROUP = "syncline.dev"
 MACHINE, SIMULATED = "syncline.dev/machine", "simulated"
 """Annotation of a Node, and its value if ``syncline node`` manages its machine."""
+SOURCE = f"{GROUP}/source"
+"""Annotation of an Application: its source without a chart holds the values of the chart that it names."""
 MAX_NOTE = 65_536
 """Characters of a note that is read as JSON."""
 MAX_ANNOTATIONS = 262_144
@@ -72,6 +74,7 @@ EXTENSIONS: tuple[Extension, ...] = (
     Extension("wait-for", "any manifest", _PROJECT, "50 conditions, 500 for an operation, 16384 characters, 720h"),
     Extension("gate", "Subscription", _PROJECT, "`csv-succeeded` or `none`; looked at by name, at most 200 objects"),
     Extension("sequence-job", "Subscription, Application", _PROJECT, "`wait`; an hour, or `gate-deadline`"),
+    Extension("source", "Application", _OWN, "`clustergroup` or `acm`"),
     Extension("depends-on", "Application", _PROJECT, "50 names; 200 along the chains"),
     Extension("hold-pools", "Application", _PROJECT, "100 names, `all` or `none`; 6 hours for an operation"),
     Extension("leave-paused", "Application", _OWN, "`true`; without it the controller resumes, with it nothing"),

@@ -15,11 +15,12 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from syncline.kube.objects import annotations_of
-from syncline.sources.directory import Manifests, read_output
+from syncline.sources.directory import Manifests, SourcedObject, read_output
 from syncline.sources.errors import Problem, SourceError
 from syncline.sources.helm.chart_check import SCHEMA
 from syncline.sources.helm.dependencies import (
@@ -28,6 +29,7 @@ from syncline.sources.helm.dependencies import (
     fetched_dependencies,
     local_dependencies,
 )
+from syncline.sources.helm.patterns import Verdict, own_chart, render_own
 from syncline.sources.helm.values import FIELD, file_at, has_scheme, merged, parameters_into, read_values, values_paths
 from syncline.sources.lookup import Lookup
 from syncline.sources.rendering.environment import RenderContext, expand, plain_version
@@ -62,6 +64,8 @@ class HelmOptions:
     api_versions: tuple[str, ...] = ()
     engine: str = ""
     """The task that renders it; another engine may print otherwise."""
+    source: str = ""
+    """The chart that the Application's annotation names, whose values its source holds."""
 
     def completed(self, context: RenderContext, environment: Mapping[str, str]) -> HelmOptions:
         """Return the options with the destination's values filled in: equal values render equally."""
@@ -75,6 +79,7 @@ class HelmOptions:
             kube_version=plain_version(self.kube_version) or context.kube_version,
             api_versions=self.api_versions or context.api_versions,
             engine=helm_engine(),
+            source=context.source,
         )
 
 
@@ -150,7 +155,8 @@ def chart_files(lookup: Lookup, folder: str, options: HelmOptions, remote: Remot
 
     Raises :class:`SourceError`.
     """
-    chart = tuple(lookup.below(folder))
+    bare = options.source and lookup.find(posixpath.join(folder, "Chart.yaml")) is None
+    chart = () if bare else tuple(lookup.below(folder))
     texts: dict[str, bytes] = {}
     schemes = remote.schemes if remote is not None else ()
     paths = values_paths(
@@ -199,6 +205,67 @@ def render_chart(
     lookup: Lookup, folder: str, files: ChartFiles, options: HelmOptions, remote: Remote | None = None
 ) -> Manifests:
     """Return the objects of the chart; ``files`` is the result of :func:`chart_files`. Raises :class:`SourceError`."""
+    _check_release_name(options.release_name)
+    contents = {**lookup.read(files.inside), **files.texts}
+    values, warnings = _values(files, contents, options)
+    verdict = _who_renders(folder, files, contents, options, remote)
+    warnings += [verdict.warning] if verdict.warning else []
+    found, refused = _own(folder, verdict, values, options)
+    if found is None:
+        try:
+            found = _by_helm(folder, files, contents, values, options, remote)
+        except SourceError:
+            if refused is not None:
+                raise refused from None
+            raise
+        if refused is not None:
+            warnings.append(f"rendered by Helm, since Syncline alone refuses the values: {refused}")
+    objects = found
+    if options.skip_tests:
+        objects = [one for one in objects if not is_test(str(annotations_of(one.obj).get("helm.sh/hook") or ""))]
+    return Manifests(tuple(objects), tuple(warnings))
+
+
+def _who_renders(
+    folder: str,
+    files: ChartFiles,
+    contents: Mapping[str, bytes],
+    options: HelmOptions,
+    remote: Remote | None,
+) -> Verdict:
+    prefix = f"{folder}/" if folder else ""
+    chart = {entry.path.removeprefix(prefix): contents[entry.path] for entry in files.chart}
+    local = {
+        name: {one.path.removeprefix(f"{place}/"): contents[one.path] for one in found}
+        for name, place, found in files.local
+    }
+    packed = [partial(remote.archive, one.blob) for one in files.archives] if remote is not None else []
+    return own_chart(options.source, chart, local, packed)
+
+
+def _own(
+    folder: str, verdict: Verdict, values: dict[str, Any], options: HelmOptions
+) -> tuple[list[SourcedObject] | None, SourceError | None]:
+    """Return the objects that we render, or why we refuse what Helm may accept; neither: it is not ours."""
+    if verdict.chart is None:
+        return None, None
+    release = (options.release_name, options.namespace or "default")
+    try:
+        return render_own(verdict.chart, folder, values, release, options.skip_schema, MAX_OBJECTS), None
+    except SourceError as error:
+        if error.problem is not Problem.INVALID or not verdict.by_helm or not options.engine:
+            raise
+        return None, error
+
+
+def _by_helm(
+    folder: str,
+    files: ChartFiles,
+    contents: Mapping[str, bytes],
+    values: dict[str, Any],
+    options: HelmOptions,
+    remote: Remote | None,
+) -> list[SourcedObject]:
     if not options.engine:
         raise SourceError(
             Problem.UNSUPPORTED,
@@ -206,9 +273,6 @@ def render_chart(
             field="spec.source.path",
             fix="`pip install helm-python-sdk` (in a clone `python3 run.py helm`), or put a helm program on PATH",
         )
-    _check_release_name(options.release_name)
-    contents = {**lookup.read(files.inside), **files.texts}
-    values, warnings = _values(files, contents, options)
     workers = shared_workers()
     with workers.scratch() as scratch:
         _write_chart(scratch / "chart", folder, files, contents, options)
@@ -226,10 +290,7 @@ def render_chart(
             "skip_schema": options.skip_schema,
         }
         found = workers.run(options.engine, payload, label=folder or ".")
-    objects = [one for name, text in found for one in read_output(_place(folder, name), text, MAX_OBJECTS)]
-    if options.skip_tests:
-        objects = [one for one in objects if not is_test(str(annotations_of(one.obj).get("helm.sh/hook") or ""))]
-    return Manifests(tuple(objects), tuple(warnings))
+    return [one for name, text in found for one in read_output(_place(folder, name), text, MAX_OBJECTS)]
 
 
 def _check_release_name(name: str) -> None:

@@ -29,6 +29,8 @@ class RenderContext:
     api_versions: tuple[str, ...] = field(default=(), compare=False)
     content: str = ""
     """What is known of manifests that a hub rendered for the Application; empty: its sources are read."""
+    source: str = ""
+    """The Application's annotation ``syncline.dev/source``: what a source without a chart is a chart's values of."""
 
     @property
     def name(self) -> str:

@@ -318,6 +318,8 @@ def detect(tree: Tree, spec: SourceSpec) -> SourceType:
     """Return the tool for a folder: that of the given block, or of a kustomization, or of a chart."""
     if spec.explicit is not None:
         return spec.explicit
+    if spec.context.source:
+        return SourceType.HELM
     names = [entry.path for entry in tree.entries if "/" not in entry.path]
     if any(name in _KUSTOMIZATIONS for name in names):
         return SourceType.KUSTOMIZE

@@ -27,6 +27,7 @@ TASKS = {
     "butane": "syncline.sources.rendering.butane_task:render",
     "helm": "syncline.sources.helm.task:render",
     "helm-binary": "syncline.sources.helm.task:render_with_binary",
+    "patterns": "syncline.sources.helm.patterns_task:render",
     "jsonnet": "syncline.sources.rendering.jsonnet_task:evaluate",
 }
 """What a worker can be asked for; each takes one dict of plain data and returns plain data."""

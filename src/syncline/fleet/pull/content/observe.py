@@ -28,6 +28,7 @@ from syncline.fleet.pull.works import payload
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.kinds.content import CHUNK, CONTENT, TARGET, TARGET_NAME
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, name_of, namespace_of
+from syncline.kube.schema.extensions import SOURCE
 
 CONTENTS: Final = CONTENT.group_kind
 CHUNKS: Final = CHUNK.group_kind
@@ -240,4 +241,5 @@ def _question(app: Obj, copy: Obj, who: Recipient, target: Obj, settings: PullSe
         view.destination_namespace,
         version,
         served,
+        annotations_of(copy).get(SOURCE, ""),
     )

@@ -22,6 +22,8 @@ class Question:
     namespace: str
     kube_version: str
     api_versions: tuple[str, ...] = field(repr=False)
+    source: str = ""
+    """The Application's annotation ``syncline.dev/source``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,7 @@ from syncline.kube.objects import (
     owner_references,
     ref_of,
 )
+from syncline.kube.schema.extensions import SOURCE
 from syncline.kube.secretvalues import secret_masker
 from syncline.kube.version import GIT_VERSION
 from syncline.sources.errors import SourceError
@@ -325,6 +326,7 @@ def render_context(view: AppView, settings: AppSettings) -> RenderContext:
         project=view.project,
         namespace=view.destination_namespace,
         kube_version=plain_version(settings.kube_version),
+        source=annotations_of(view.obj).get(SOURCE, ""),
     )
 
 
