@@ -27,7 +27,8 @@ Figure = Callable[[str, str], None]
 
 KNOWN = {
     "a_release_that_changes_only_metadata_is_proved_too": "edited@60",
-    "a_lost_cluster_holds_the_later_waves": "lost@30:c3, committed@40",
+    "a_set_that_is_half_written_for_ten_minutes_begins_with_its_canary": "away@1",
+    "a_lost_cluster_holds_the_later_waves": "lost@40:c4, committed@45",
     "a_denied_cluster_is_not_waited_for_and_follows": "denied@20:c2, edited@60",
 }
 

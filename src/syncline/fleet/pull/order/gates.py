@@ -63,7 +63,7 @@ def _refused(turn: Turn) -> Wait | None:
 
 
 def _readable(turn: Turn) -> Wait | None:
-    problem = turn.target.cannot or turn.target.asked.problem
+    problem = turn.target.cannot or turn.target.unwritten or turn.target.asked.problem
     return Wait(problem) if problem else None
 
 

@@ -43,6 +43,8 @@ class Target:
     wanted: str = ""
     carried: str = ""
     cannot: str = ""
+    unwritten: str = ""
+    """What the controller of its set is still to write; empty: nothing that is known."""
     unmade: str = ""
     """Why the hub cannot render its content; empty: it can, or its cluster renders."""
     aside: str = ""

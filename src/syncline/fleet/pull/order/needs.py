@@ -270,8 +270,8 @@ def _step_of(app: Obj, parts: list[str]) -> _Step | None:
 def _not_proved(one: Target) -> str:
     """Return why a target is not done; empty: it carries what it should, and has proved it, or is well where no order
     of its own asks for a proof."""
-    if one.cannot:
-        return one.cannot
+    if one.cannot or one.unwritten:
+        return one.cannot or one.unwritten
     if not one.wanted or one.carried != one.wanted:
         return "its cluster does not have its newest release yet"
     judged = judge(one.facts, one.facts.release or "", None, one.pins.commits)

@@ -9,6 +9,7 @@ from typing import Final
 
 from syncline.argo.application import REFRESH
 from syncline.argo.content.names import wants_content
+from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.rollout.steps import assign
 from syncline.argo.rollout.strategy import is_rolling, steps_of
 from syncline.control.cache import Snapshot
@@ -19,7 +20,7 @@ from syncline.fleet.hub.registration.leases import AVAILABLE, NODES_UPDATING
 from syncline.fleet.pull import names
 from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.notices import content_waits
-from syncline.fleet.pull.observe import APPS, CLUSTERS, DETAILS, SETS, WORKS, Carried, observe_app
+from syncline.fleet.pull.observe import APPS, CLUSTERS, CONFIG_MAPS, DETAILS, SETS, WORKS, Carried, observe_app
 from syncline.fleet.pull.order.annotations import Asked, asked_of, wave_of_cluster
 from syncline.fleet.pull.order.evidence import Facts, facts_of
 from syncline.fleet.pull.order.groups import (
@@ -49,6 +50,7 @@ from syncline.fleet.pull.order.release import (
     template_of,
     tracked_of,
 )
+from syncline.fleet.pull.order.unwritten import unwritten
 from syncline.fleet.pull.propagation import wanted_work
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, is_terminating, name_of, ref_of, uid_of
 
@@ -157,11 +159,18 @@ class Reading:
         rolling = owner is not None and is_rolling(owner)
         step_of = assign(steps, apps).step_of
         ordered = bool(self.ordering.why(cache, ref))
+        left = unwritten(owner, apps, self._policy(cache)) if owner is not None and ordered else {}
         made = []
         for app in apps:
             step = step_of.get(name_of(app), len(steps)) + 1 if rolling else None
-            made.append(self._target(cache, app, step, ordered=ordered))
+            target = self._target(cache, app, step, ordered=ordered)
+            made.append(replace(target, unwritten=left[target.name]) if target.name in left else target)
         return tuple(made)
+
+    def _policy(self, cache: Snapshot) -> str:
+        """Return what the controller of sets may do with Applications, as its settings say."""
+        found = cache.get(ObjectRef(*CONFIG_MAPS, self.settings.argo_namespace, PARAMETERS_MAP))
+        return str(dig(found or {}, "data", "applicationsetcontroller.policy") or "")
 
     def _target(self, cache: Snapshot, app: Obj, step: int | None, *, ordered: bool) -> Target:
         name = annotations_of(app)[names.CLUSTER]

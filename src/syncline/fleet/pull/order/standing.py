@@ -69,8 +69,8 @@ def standings(seen: GroupSeen, release: str, now: datetime) -> list[Standing]:
 
 def _forward(target: Target, entry: Obj, now: datetime) -> Standing:
     goal = target.wanted
-    if not goal:
-        return Standing(target, "", entry, pending=True, why=target.cannot)
+    if not goal or target.unwritten:
+        return Standing(target, "", entry, pending=True, why=target.cannot or target.unwritten)
     if target.carried != goal:
         return Standing(target, goal, entry, pending=True, why=target.unmade)
     judged = _judged(target, goal, entry)
