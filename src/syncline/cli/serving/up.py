@@ -133,8 +133,10 @@ async def _start_hub(cluster: LiveCluster, namespace: str, given: HubOptions, pu
 
 
 async def _start_operators(cluster: LiveCluster, role: Role | None) -> None:
-    if role is not None:
-        await cluster.run_role(role)
+    if role is None:
+        return
+    await cluster.run_role(role)
+    print("operators   Subscriptions bring them up; kubectl get packagemanifests -A, kubectl get csv -A")
 
 
 async def _start_agent(cluster: LiveCluster, line: str, name: str, kubeconfig: Path) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import Any, Final
@@ -22,7 +22,7 @@ from syncline.kube.text.durations import DurationError, parse_duration
 from syncline.kube.yaml.loading import load
 
 MOST_LINES: Final = 100
-_PLACE: Final = re.compile(r"\$\{(?P<name>[a-z][a-z0-9.-]*)\}")
+_PLACE: Final = re.compile(r"\$\{(?P<name>[a-zA-Z][a-zA-Z0-9.-]*)\}")
 
 
 class BehaviourError(ValueError):
@@ -57,6 +57,10 @@ class Line:
     creates: tuple[Obj, ...]
     status: Obj | None
     source: str
+    each: str = ""
+    """Path of a list in the triggering object: the line counts for each entry, an object."""
+    unless: tuple[tuple[str, str], ...] = ()
+    """Environment variables in ``spec.config`` of the Subscription that switch the line off."""
 
     def kinds(self) -> Iterable[GroupKind]:
         if self.trigger is not None:
@@ -70,6 +74,7 @@ class Line:
 class Behaviour:
     package: str
     lines: tuple[Line, ...]
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +105,20 @@ def read_behaviour(text: str, where: str) -> Behaviour:
     value = load(text, file=where)
     if not isinstance(value, dict) or not isinstance(value.get("package"), str):
         raise BehaviourError(f"{where}: write package: NAME and lines:")
+    if not value.get("source"):
+        raise BehaviourError(f"{where}: a file needs a source: the address of who says what the operator does")
     lines = value.get("lines") or []
     if len(lines) > MOST_LINES:
         raise BehaviourError(f"{where}: a file has at most {MOST_LINES} lines")
-    return Behaviour(
-        value["package"], tuple(_line(one, f"{where}: line {number}") for number, one in enumerate(lines, 1))
-    )
+    made = tuple(_line(one, f"{where}: line {number}") for number, one in enumerate(lines, 1))
+    return Behaviour(value["package"], made, str(value["source"]))
+
+
+_FIELDS: Final = frozenset(("name", "when", "after", "each", "unless", "looks", "needs", "creates", "status", "source"))
 
 
 def _line(given: Any, where: str) -> Line:
-    unknown = set(given) - {"name", "when", "after", "looks", "needs", "creates", "status", "source"}
+    unknown = set(given) - _FIELDS
     if unknown:
         raise BehaviourError(f"{where}: unknown field {sorted(unknown)[0]}")
     if not given.get("source"):
@@ -126,7 +135,9 @@ def _line(given: Any, where: str) -> Line:
     except DurationError as error:
         raise BehaviourError(f"{where}: after: {error}") from None
     creates, status = tuple(given.get("creates") or ()), given.get("status")
-    return Line(str(given.get("name") or ""), trigger, after, looks, needs, creates, status, str(given["source"]))
+    each, unless = str(given.get("each") or ""), tuple(sorted((given.get("unless") or {}).items()))
+    name, source = str(given.get("name") or ""), str(given["source"])
+    return Line(name, trigger, after, looks, needs, creates, status, source, each, unless)
 
 
 def _look(given: Any, where: str, source: str) -> Look:
@@ -171,6 +182,8 @@ class Due:
     at: datetime
     waits_for: str = ""
     found: Mapping[str, str] = field(default_factory=dict)
+    entry: Mapping[str, Any] = field(default_factory=dict)
+    """The entry of the list ``each`` that it is about."""
 
     def objects(self, namespace: str) -> tuple[Obj, ...]:
         """Return the objects that it makes. ``namespace``: of the operator."""
@@ -180,6 +193,7 @@ class Due:
             "object": name_of(self.obj) if self.obj is not None else "",
             "object.namespace": home,
         }
+        names |= {f"each.{key}": str(value) for key, value in self.entry.items()}
         return tuple(_filled(copied(one), {**names, **self.found}) for one in self.line.creates)
 
 
@@ -196,19 +210,35 @@ def _filled(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def due(
-    behaviour: Behaviour, up_since: datetime, objects: Mapping[GroupKind, Sequence[Obj]], now: datetime
+    behaviour: Behaviour,
+    up_since: datetime,
+    objects: Mapping[GroupKind, Sequence[Obj]],
+    now: datetime,
+    environment: Mapping[str, str] | None = None,
 ) -> list[Due]:
-    """Return the lines of an operator that is up since then, each with its moment."""
+    """Return the lines of an operator that is up since then, each with its moment. ``environment``: what its
+    Subscription sets."""
     made: list[Due] = []
     for line in behaviour.lines:
+        if line.unless and set(line.unless) <= (environment or {}).items():
+            continue
         triggers: Sequence[Obj | None] = (None,) if line.trigger is None else objects.get(line.trigger, ())
         for obj in triggers:
             created = time_or_none(dig(obj, "metadata", "creationTimestamp")) if obj is not None else None
             at = max(up_since, created or up_since) + line.after
-            if at > now:
-                made.append(Due(line, obj, at))
-                continue
-            found = {one.name: found_by(one, objects.get(one.kind, ())) for one in line.looks}
-            missing = next((name for name in line.needs if not found[name]), "")
-            made.append(Due(line, obj, at, missing, found))
+            made += (_look_around(Due(line, obj, at, entry=entry), objects, now) for entry in _entries(line, obj))
     return made
+
+
+def _entries(line: Line, obj: Obj | None) -> Iterable[Obj]:
+    if not line.each:
+        return ({},)
+    return [one for one in dig(obj or {}, *line.each.split("."), default=None) or () if isinstance(one, dict)]
+
+
+def _look_around(one: Due, objects: Mapping[GroupKind, Sequence[Obj]], now: datetime) -> Due:
+    if one.at > now:
+        return one
+    found = {look.name: found_by(look, objects.get(look.kind, ())) for look in one.line.looks}
+    missing = next((name for name in one.line.needs if not found[name]), "")
+    return replace(one, waits_for=missing, found=found)

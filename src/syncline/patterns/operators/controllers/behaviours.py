@@ -43,6 +43,7 @@ class Looked:
     behaviour: Behaviour | None
     objects: Mapping[GroupKind, Sequence[Obj]]
     existing: frozenset[ObjectRef]
+    environment: Mapping[str, str]
 
 
 def plan(looked: Looked, now: datetime) -> Plan:
@@ -56,7 +57,7 @@ def plan(looked: Looked, now: datetime) -> Plan:
         return Plan(why="it is not up yet")
     actions: list[Action] = []
     waits: list[tuple[float, str]] = []
-    for one in due(looked.behaviour, since, looked.objects, now):
+    for one in due(looked.behaviour, since, looked.objects, now, looked.environment):
         if one.at > now:
             waits.append(((one.at - now).total_seconds(), f"{one.line.name} at {one.at:%H:%M:%S}"))
         elif one.waits_for and not _done(looked, one):
@@ -90,12 +91,21 @@ def _carried_out(looked: Looked, one: Due) -> Iterable[Action]:
             yield Patch(gvk, namespace_of(one.obj), name_of(one.obj), body, why, subresource="status")
 
 
-def _package(cache: Snapshot, csv: Obj) -> str:
-    """Return the package of an installed operator, by its Subscription."""
+def _subscription(cache: Snapshot, csv: Obj) -> Obj:
+    """Return the Subscription of an installed operator; an empty one without."""
     for one in cache.objects(SUBSCRIPTIONS, namespace_of(csv)):
         if name_of(csv) in (dig(one, "status", "installedCSV"), dig(one, "status", "currentCSV")):
-            return str(dig(one, "spec", "name", default=""))
-    return name_of(csv).split(".")[0]
+            return one
+    return {}
+
+
+def _package(subscription: Obj, csv: Obj) -> str:
+    return str(dig(subscription, "spec", "name", default="") or name_of(csv).split(".")[0])
+
+
+def _environment(subscription: Obj) -> dict[str, str]:
+    given = dig(subscription, "spec", "config", "env", default=None) or ()
+    return {str(one.get("name")): str(one.get("value") or "") for one in given}
 
 
 def behaviour_controller(behaviours: Behaviours) -> Controller[Looked]:
@@ -106,11 +116,13 @@ def behaviour_controller(behaviours: Behaviours) -> Controller[Looked]:
         csv = cache.get(ref)
         if csv is None or is_copied(csv) or is_terminating(csv) or dig(csv, "status", "phase") != SUCCEEDED:
             return None
-        package = _package(cache, csv)
+        subscription = _subscription(cache, csv)
+        package = _package(subscription, csv)
         found = behaviours.of(package)
         wanted = {kind for line in found.lines for kind in line.kinds()} if found is not None else set()
         objects = {kind: [one for one in cache.objects(kind) if not is_terminating(one)] for kind in wanted}
-        return Looked(csv, package, found, objects, frozenset(ref_of(one) for some in objects.values() for one in some))
+        existing = frozenset(ref_of(one) for some in objects.values() for one in some)
+        return Looked(csv, package, found, objects, existing, _environment(subscription))
 
     def installed(_obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         return (ref_of(one) for one in cache.objects(VERSIONS) if dig(one, "status", "phase") == SUCCEEDED)
