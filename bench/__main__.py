@@ -25,6 +25,7 @@ from bench import (
     machineconfig,
     monorepo,
     overlapping,
+    patterns,
     placements,
     pool,
     pull,
@@ -184,10 +185,13 @@ def main() -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("all", "verbs", "watches", "appsets", "pull", *ALONE),
+        choices=("all", "verbs", "watches", "appsets", "pull", "patterns", *ALONE),
         default="all",
         help="all but the others, or one of them",
     )
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="patterns: checkouts of patterns")
+    charts = "patterns: folder of the charts clustergroup and acm, for Helm beside ours"
+    parser.add_argument("--charts", type=Path, metavar="FOLDER", help=charts)
     parser.add_argument("--quick", action="store_true", help="shorter, for a first look")
     parser.add_argument("--peer", type=Path, metavar="KUBECONFIG", help="verbs: the same load on another cluster here")
     named = "verbs: name or id of a process of the peer whose CPU counts; may be repeated"
@@ -197,7 +201,7 @@ def main() -> None:
     parser.add_argument("--soak", type=float, default=0.0, metavar="MINUTES", help="watches: change for so long")
     parser.add_argument("--clusters", type=int, default=0, metavar="N", help="pull: one fleet of so many clusters")
     parser.add_argument("--applications", type=int, default=0, metavar="M", help="pull: Applications of each cluster")
-    chosen = parser.parse_args()
+    chosen = parser.parse_intermixed_args()
     quick = chosen.quick
     begun = time.perf_counter()
     table = Table()
@@ -207,6 +211,9 @@ def main() -> None:
         table.title("others work on this machine: trust CPU times and ratios, not rates")
     if chosen.what in ALONE:
         ALONE[chosen.what].figures(table, quick=quick)
+        return
+    if chosen.what == "patterns":
+        patterns.figures(table, quick=quick, folders=chosen.folders, charts=chosen.charts)
         return
     if chosen.what == "appsets":
         appsets.figures(table, quick=quick, programs=chosen.argocd)

@@ -76,3 +76,9 @@ def test_what_a_hub_gives_its_groups_follows(
     found = load_all(text).values
     objects = found[0] if output == "json" else found
     assert {one["kind"] for one in objects} & {"Role", "MultiClusterHub", "Policy"} == kinds
+
+
+def test_names_that_are_too_long_for_a_host_are_warned_of(shell: Shell, tmp_path: Path) -> None:
+    values = GROUP.replace("hub", "g" * 20) + f"global: {{pattern: {'p' * 7}}}\n"
+    shell("pattern", "render", "-f", _file(tmp_path, values))
+    assert "are 47 letters, and at most 46 fit" in shell.printed[-1]

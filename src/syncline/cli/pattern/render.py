@@ -13,6 +13,7 @@ from syncline.cli.frame.output import print_documents
 from syncline.clustergroup.acm import render as acm
 from syncline.clustergroup.defaults import layered
 from syncline.clustergroup.errors import RenderFailed, ValuesRefused
+from syncline.clustergroup.naming import too_long
 from syncline.clustergroup.printing import is_empty
 from syncline.clustergroup.render import render, values_of
 from syncline.kube.objects import Obj, dig
@@ -59,6 +60,9 @@ def render_group(
     except ValuesRefused as refused:
         lines = "\n".join(f"  {one}" for one in refused.violations)
         raise CommandFailed(f"the values are not those of a cluster group:\n{lines}") from None
+    names = (str(dig(values, *path) or "") for path in (("global", "pattern"), ("clusterGroup", "name")))
+    if long := too_long(*names):
+        warnings.append(long)
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     if output == "json":
