@@ -66,10 +66,11 @@ class _Run:
     ends: dict[Key, datetime] = field(default_factory=dict)
 
     def note(self, order: OrderPlan, moment: datetime) -> None:
+        passing = any(one.newly for one in order.standings)  # what a cluster has proved is noted: a matter of a moment
         for key, wait in order.waits.items():
             known = self.waits.setdefault(key, [])
             if known and _about(known[-1]) == _about(wait):
-                known[-1] = wait
+                known[-1] = known[-1] if passing else wait
             elif len(known) < MAX_WAITS:
                 known.append(wait)
         for key in order.permits:

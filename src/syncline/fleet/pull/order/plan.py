@@ -18,7 +18,7 @@ from syncline.base.clock import format_time
 from syncline.control.plan import Create, Done, Emit, Outcome, Patch, Plan, Requeue, awaiting_lists, set_status
 from syncline.fleet.hub.budgets.model import Holder
 from syncline.fleet.hub.budgets.reserve import Reserving
-from syncline.fleet.pull.order.gates import Turn, Wait, judge_gates, time_of
+from syncline.fleet.pull.order.gates import SETTLE, Turn, Wait, judge_gates, time_of
 from syncline.fleet.pull.order.model import GroupSeen
 from syncline.fleet.pull.order.proven import prove
 from syncline.fleet.pull.order.release import group_release, unique
@@ -169,7 +169,6 @@ def _turns(
         wave = one.target.wave
         if one.pending:
             earlier = open_wave if open_wave is not None and wave_of_open != wave else None
-            entry_since = time_of(one.entry.get("since")) if one.entry.get("release") == one.goal else None
             yield (
                 one,
                 Turn(
@@ -179,13 +178,20 @@ def _turns(
                     failed=_failure(failure) if failure is not None and failure is not one else "",
                     earlier=_earlier(earlier, going_back) if earlier is not None else "",
                     first=wave == lowest,
-                    since=entry_since,
+                    since=_known_since(one, now),
                     going_back=going_back,
                 ),
             )
         # Who cannot go back for want of content keeps none of the others at the bad release.
         if not one.done and open_wave is None and not (going_back and one.target.unmade):
             open_wave, wave_of_open = one, wave
+
+
+def _known_since(one: Standing, now: datetime) -> datetime | None:
+    """Return since when the change of a target is known; what was permitted has been known for long enough."""
+    if one.entry.get("release") != one.goal:
+        return None
+    return now - SETTLE if one.entry.get("permitted") == one.goal else time_of(one.entry.get("since"))
 
 
 def _failure(one: Standing) -> str:

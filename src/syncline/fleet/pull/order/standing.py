@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from syncline.fleet.pull.order.evidence import SILENT, Judged, judge
 from syncline.fleet.pull.order.gates import time_of
 from syncline.fleet.pull.order.model import GroupSeen, Target
 from syncline.fleet.pull.order.proven import Proven
 from syncline.kube.objects import Obj
+
+NOTED: Final = "it has proved the release, which is being noted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,8 @@ class Standing:
     pending: bool = False
     done: bool = False
     newly: bool = False
-    """It has proved the goal now."""
+    """It has proved the goal, which is noted now; it is done when the note is seen. Until then nothing builds on it: a
+    pass that does not see the note would take back what it permits."""
     failed: str = ""
     why: str = ""
     healthy_since: datetime | None = None
@@ -87,7 +91,7 @@ def _forward(target: Target, entry: Obj, now: datetime) -> Standing:
     since = (time_of(entry.get("healthySince")) if _same(entry, goal) else None) or now
     proves_at = since + max(target.asked.healthy_for, SILENT if target.facts.release is None else timedelta())
     if proves_at <= now:
-        return Standing(target, goal, entry, pending=pending, done=True, newly=True)
+        return Standing(target, goal, entry, pending=pending, newly=True, why=NOTED, healthy_since=since)
     return Standing(target, goal, entry, pending=pending, healthy_since=since, proves_at=proves_at)
 
 

@@ -135,6 +135,8 @@ def _state(one: Standing, wait: Wait | None, permitted: str) -> tuple[str, str]:
         return "Permitted", one.why
     if wait is not None:
         return "Waiting", wait.why
+    if one.newly and not one.done:
+        return "Proving", one.why
     if one.proves_at is not None:
         return "Proving", f"it has to stay healthy until {format_time(one.proves_at)}"
     nothing_to_go_to = one.done and one.back is None
@@ -170,8 +172,10 @@ def _phase(seen: GroupSeen, made: Judgement, counted: Sequence[Standing]) -> tup
 def _waves(counted: Sequence[Standing], made: Judgement, before: Obj, now: datetime) -> list[Obj]:
     was = {one.get("wave"): one for one in before.get("waves") or ()}
     rows: list[Obj] = []
-    for wave in sorted({one.target.wave for one in counted}):
-        mine = [one for one in counted if one.target.wave == wave]
+    of_wave: dict[int, list[Standing]] = {}
+    for one in counted:
+        of_wave.setdefault(one.target.wave, []).append(one)
+    for wave, mine in sorted(of_wave.items(), key=lambda one: one[0]):
         waiting = sum(not one.done and one.target.key in made.waits for one in mine)
         done = sum(one.done for one in mine)
         row: Obj = {"wave": wave, "total": len(mine), "done": done, "pending": waiting}
