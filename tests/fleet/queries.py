@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from tests.fleet.test_pull_controllers import APPS, application
 from tests.fleet.test_pull_whole import Rows
-from tests.fleet.world import Fleet, config_map
+from tests.fleet.world import Fleet, Wrap, config_map
 from tests.gitops.behaviours.sim import Source
 
 from syncline.assembly.fleet.pull import pull_objects, pull_role
@@ -46,11 +46,23 @@ class Two(Fleet):
     def __init__(self) -> None:
         super().__init__()
         self.gitops: dict[str, LoopActor] = {}
+        self.pull: LoopActor | None = None
+
+    def start_pull(self, wrap: Wrap | None = None) -> None:
+        """Start the hub's controllers of the pull model, with an empty memory if they ran before."""
+        self.stop_pull()
+        settings = PullSettings()
+        self.pull = self.start_role(pull_role(settings, objects=tuple(pull_objects(settings))), wrap=wrap)
+
+    def stop_pull(self) -> None:
+        if self.pull is not None:
+            self.time.actors.remove(self.pull)
+        self.pull = None
 
 
 def fleet_of_two() -> Two:
-    fleet, settings = Two(), PullSettings()
-    fleet.start_role(pull_role(settings, objects=tuple(pull_objects(settings))))
+    fleet = Two()
+    fleet.start_pull()
     fleet.start_gitops(fleet.hub, Rows())
     for name in ("c1", "c2"):
         objects = (config_map("web", "web", cluster=name), secret("key", f"very-secret-{name}"), deployment("ui"))

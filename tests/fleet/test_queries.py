@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -26,12 +30,18 @@ from tests.fleet.world import Fleet, Site, config_map
 
 from syncline.assembly.fleet.agent import agent_user
 from syncline.assembly.inspection.resource_tree import tree_of, tree_rows
+from syncline.base.clock import parse_time
+from syncline.cli.access.connection import Connection
+from syncline.cli.fleet.asking import about, asked
+from syncline.cli.frame.failure import CommandFailed
+from syncline.control.executor import run_in_place
 from syncline.fleet.pull.queries.judging import MAX_KEPT, MAX_OPEN, MAX_OPEN_OF_ONE, Asked, AskedOf, plan_queries
 from syncline.fleet.pull.queries.model import Ask, Question, query_object, question_of
 from syncline.fleet.spoke.queries.answering import Found, fitted
 from syncline.kube.client import Request, Response, Transport
-from syncline.kube.errors import Forbidden
+from syncline.kube.errors import Forbidden, Unavailable
 from syncline.kube.kinds.applicationqueries import MAX_ANSWER
+from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import Obj, ObjectRef
 
 SPOKE_APP = f"{APPS.format('argocd')}/web-c1"
@@ -47,6 +57,9 @@ def fleet(made: Two) -> Iterator[Two]:
     """The fleet, whose agent begins again after each test, when the questions have expired."""
     yield made
     made.members["c1"].own_cable.mend()
+    made.members["c1"].hub_cable.mend()
+    if made.pull is None:
+        made.start_pull()
     made.start_agent("c1")
     made.time.advance(310)
 
@@ -420,6 +433,96 @@ def test_a_cluster_that_was_cut_off_answers_when_it_is_back(fleet: Fleet) -> Non
     member.hub_cable.mend()
     fleet.time.advance(60)
     assert fleet.hub.get(path)["status"]["phase"] == "Answered"
+
+
+@dataclass
+class Killed:
+    """The connection of the hub's controllers, which die after so many writes. ``left``: one number."""
+
+    inner: Transport
+    left: list[int]
+
+    def send(self, request: Request) -> Response:
+        if self.left[0] <= 0:
+            return Response.refused(Unavailable("killed"))
+        self.left[0] -= request.method != "GET"
+        return self.inner.send(request)
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2, 3])
+def test_a_hub_that_dies_in_the_middle_of_a_question_goes_on_with_it(fleet: Two, writes: int) -> None:
+    before = list(events(fleet)).count(f"web-c1: {ADMIN} asks cluster c1 for its resources")
+    left = [10**6]
+    fleet.start_pull(partial(Killed, left=left))
+    fleet.time.advance(5)
+    left[0] = writes
+    path = send(fleet, question(Ask.RESOURCES))
+    fleet.time.advance(20)
+    begun = fleet.hub.get(path).get("status", {}).get("phase")
+    assert begun is None if not writes else begun in (None, "Answered"), "it died before or after it passed it on"
+    fleet.start_pull()
+    fleet.time.advance(20)
+    assert fleet.hub.get(path)["status"]["phase"] == "Answered"
+    assert list(events(fleet)).count(f"web-c1: {ADMIN} asks cluster c1 for its resources") >= min(before, 1)
+    fleet.time.advance(310)
+    assert fleet.hub.absent(path)
+
+
+class Line:
+    """The connection of a command to the hub in virtual time: each look at the clock lets a second pass."""
+
+    server = "https://hub.test"
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet, self.mapper = fleet, Mapper()
+        self.mapper.replace(run_in_place(discover(), fleet.hub.admin))
+
+    def send(self, request: Request) -> Response:
+        answer = self.fleet.hub.admin.send(request)
+        self.fleet.time.settle()
+        return answer
+
+    def ask(self, request: Request) -> Obj:
+        return self.check(self.send(request))
+
+    def check(self, answer: Response) -> Obj:
+        found: Obj = answer.or_raise()
+        return found
+
+    def now(self) -> datetime:
+        self.fleet.time.advance(1)
+        return self.fleet.clock.now()
+
+
+def _fails(fleet: Fleet) -> str:
+    """Ask as a command does, for three seconds; return why there is no answer."""
+    app = fleet.hub.get(f"{APPS.format('argocd')}/web-c1")
+    before = fleet.hub.get(QUERIES.format("c1"))["items"]
+    with pytest.raises(CommandFailed) as failed:
+        asked(cast("Connection", Line(fleet)), app, about(app, Ask.RESOURCES), 3)
+    assert fleet.hub.get(QUERIES.format("c1"))["items"] == before, "the question is taken back"
+    return str(failed.value)
+
+
+def test_a_command_says_who_has_not_answered_and_since_when(fleet: Two, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet.time.advance(310)
+    fleet.stop_pull()
+    assert _fails(fleet) == "no answer within 3 s: the hub's role `pull` has not passed it on"
+    fleet.start_pull()
+    fleet.members["c1"].hub_cable.cut()
+    assert _fails(fleet) == "no answer within 3 s: the agent of cluster c1 has not answered"
+    assert capsys.readouterr().err == ""
+    cut = fleet.clock.now()
+    fleet.time.advance(600)
+    text = _fails(fleet)
+    warning = capsys.readouterr().err
+    found = re.fullmatch(
+        r"no answer within 3 s: the agent of cluster c1 has not answered: "
+        r"(cluster c1 has not reported since (\S+): .*)",
+        text,
+    )
+    assert found is not None and cut < parse_time(found[2]) < cut + timedelta(seconds=600)
+    assert warning == f"warning: {found[1]}; waiting for 3 s\n"
 
 
 def test_a_cluster_that_does_not_answer_its_agent_is_an_answer_too(fleet: Fleet) -> None:
