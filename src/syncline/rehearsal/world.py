@@ -7,9 +7,9 @@ thread; Git repositories are read for real.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syncline.assembly.builtin import cluster_role
 from syncline.assembly.destinations import RemoteClusters, RoutedTransport, VirtualWay
@@ -21,6 +21,7 @@ from syncline.assembly.roles import Role, SimulatedDriver, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
+from syncline.cluster.access.users import service_account_user
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.builtin.storage.provisioner import standard_class
 from syncline.cluster.storage.store import Key, Store, Stored
@@ -29,6 +30,10 @@ from syncline.control.virtual import LoopActor, VirtualDriver
 from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request, Transport
+
+if TYPE_CHECKING:
+    from syncline.patterns.argocd.instances import Instance
+    from syncline.patterns.installing.reading import CheckoutReader
 
 MAX_BEGINNINGS = 8
 """Maximum number of cached beginnings, about 200 kB each."""
@@ -133,6 +138,36 @@ class World:
         actor, self._unfollow = self._started(machineconfig_role(settings, hosts=hosts), self.core, wrap)
         self._rooms = [actor]
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
+
+    def start_patterns(self, checkouts: CheckoutReader) -> None:
+        """Install what Validated Patterns need, and run their controllers; each ArgoCD object gets GitOps controllers
+        of its namespace, which read with the reader of the world."""
+        from syncline.assembly.patterns.role import PatternSettings, pattern_objects, patterns_role
+
+        settings = PatternSettings(self.settings.control_namespace)
+        run_in_place(ensure_objects(pattern_objects()), self.admin)
+        actor, _ = self._started(patterns_role(settings, checkouts, self._begin), self.core)
+        self._rooms.append(actor)
+        self.driver.add(actor)
+
+    def _begin(self, instance: Instance) -> Callable[[], None]:
+        """Start the GitOps controllers of an ArgoCD object's namespace, with the rights of its account alone."""
+        settings = replace(self.settings, control_namespace=instance.namespace)
+        user = service_account_user(instance.namespace, instance.account)
+        driver = self._driver(self.core.transport(user), None)
+        remotes = RemoteClusters(VirtualWay(driver, self.driver, self.others), instance.namespace)
+        seed = self.entropy.fork(f"sets of {instance}").uid()
+        role = gitops(self._reader, settings, remotes, seed=seed).role
+        stop = start(replace(role, user=user, objects=()), driver)
+        self._rooms.append(driver.actor)
+        self.driver.add(driver.actor)
+
+        def end() -> None:
+            stop()
+            self._rooms.remove(driver.actor)
+            self.driver.actors = [one for one in self.driver.actors if one is not driver.actor]
+
+        return end
 
     def add_cluster(self, server: str) -> ClusterCore:
         """Add an embedded cluster without machines, at ``server``, for a client that has a Secret for it."""

@@ -75,6 +75,7 @@ EXTENSIONS: tuple[Extension, ...] = (
     Extension("gate", "Subscription", _PROJECT, "`csv-succeeded` or `none`; looked at by name, at most 200 objects"),
     Extension("sequence-job", "Subscription, Application", _PROJECT, "`wait`; an hour, or `gate-deadline`"),
     Extension("source", "Application", _OWN, "`clustergroup` or `acm`"),
+    Extension("spokes-empty", "Pattern", _RIGHTS, "`true`; read while the Pattern is being deleted"),
     Extension("depends-on", "Application", _PROJECT, "50 names; 200 along the chains"),
     Extension("hold-pools", "Application", _PROJECT, "100 names, `all` or `none`; 6 hours for an operation"),
     Extension("leave-paused", "Application", _OWN, "`true`; without it the controller resumes, with it nothing"),

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from syncline.control.plan import Replace
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj
 from syncline.patterns.installing.checkout import Checkout
@@ -98,6 +99,30 @@ def parameters(pattern: Pattern, checkout: Checkout, places: Places) -> list[Obj
         value = "DeleteChildApps" if phase == CHILDREN_OF_HUB else phase
         found.append(_present(name=DELETE_PATTERN, value=value, forceString=True))
     return found
+
+
+def application_differs(wanted: Obj, live: Obj) -> bool:
+    """Return whether the parent Application is to be changed: sources and sync policy count, as upstream compares."""
+    here, there = wanted["spec"], live.get("spec") or {}
+    return any(_compared(here, part) != _compared(there, part) for part in ("source", "sources", "syncPolicy"))
+
+
+def replaced(live: Obj, wanted: Obj, why: str) -> Replace:
+    return Replace({**live, "spec": wanted["spec"]}, why)
+
+
+def _compared(spec: Obj, part: str) -> Any:
+    found = spec.get(part)
+    if part != "syncPolicy":
+        return found or None
+    policy = found or {}
+    automated = policy.get("automated")
+    retry = policy.get("retry")
+    return (
+        None if automated is None else tuple(bool(automated.get(one)) for one in ("prune", "selfHeal", "allowEmpty")),
+        tuple(policy.get("syncOptions") or ()),
+        None if retry is None else retry.get("limit"),
+    )
 
 
 def _sources(pattern: Pattern, checkout: Checkout, places: Places) -> list[Obj]:

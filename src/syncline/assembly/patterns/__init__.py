@@ -1,0 +1,1 @@
+"""The role of Validated Patterns: installs Patterns, and runs the instances that ArgoCD objects ask for."""

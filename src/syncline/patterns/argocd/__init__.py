@@ -1,0 +1,1 @@
+"""``ArgoCD`` objects: their namespace becomes a control namespace with the settings that they name."""
