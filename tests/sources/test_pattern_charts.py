@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sources.charthttp import ChartRepository
+from tests.sources.conftest import Upstream
 from tests.sources.test_helm import needs_helm
 
+from syncline.argo.application import AppView
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.clustergroup.acm import render as acm
 from syncline.clustergroup.ordering import rank
 from syncline.clustergroup.render import render, values_of
+from syncline.gitops.application.observing.observe import AppSettings, render_context
 from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import dump
 from syncline.sources.errors import Problem, SourceError
@@ -43,7 +50,7 @@ def rendered(
     others = {
         name: MemoryTree({path: text.encode() for path, text in one.items()}) for name, one in (refs or {}).items()
     }
-    spec = parse_source({"repoURL": "u", "path": "app", "helm": helm or {}}, context)
+    spec = parse_source({"repoURL": "u", "path": "app", "helm": helm or {"releaseName": "given"}}, context)
     return render_tree(replace(spec, refs=others), tree, "f" * 40)
 
 
@@ -231,6 +238,51 @@ def test_a_known_chart_has_its_known_dependency(
     _known(monkeypatch, Known("vp-rbac", "0.1.2", digest_of(content)))
     found = rendered({f"app/{name}": text for name, text in _chart(**more).items()}, {"valuesObject": GROUP})
     assert (len(found.manifests) > 1, found.warnings == ()) == (ours, ours)
+
+
+def test_an_annotation_without_a_helm_block_is_warned_of() -> None:
+    tree = MemoryTree({"app/values-hub.yaml": dump(GROUP).encode()}).folder("app")
+    found = render_tree(parse_source({"repoURL": "u", "path": "app"}, ANNOTATED), tree, "f" * 40)
+    assert (found.source_type, found.manifests) == (SourceType.DIRECTORY, [])
+    assert "syncline.dev/source counts for a source with a helm block" in found.warnings[0]
+
+
+@needs_helm
+def test_a_group_of_a_chart_repository_has_its_values_in_another_source(upstream: Upstream, tmp_path: Path) -> None:
+    import helm_python
+
+    chart = tmp_path / "clustergroup"
+    chart.mkdir()
+    (chart / "Chart.yaml").write_text("apiVersion: v2\n" + CHART.removeprefix("apiVersion: v2\n"))
+    (tmp_path / "charts").mkdir()
+    helm_python.package(chart, destination=tmp_path / "charts")
+    helm_python.repo_index_generate(tmp_path / "charts")
+    upstream.commit({"values-global.yaml": "global: {singleArgoCD: true}\n", "values-hub.yaml": dump(GROUP)})
+    served = ChartRepository(tmp_path / "charts")
+    files = ["$patternref/values-global.yaml", "$patternref/values-hub.yaml", "$patternref/values-AWS.yaml"]
+    sources: tuple[Obj, ...] = (
+        {"repoURL": str(upstream.path), "targetRevision": "main", "ref": "patternref"},
+        {
+            "repoURL": served.url,
+            "chart": "clustergroup",
+            "targetRevision": "0.9.*",
+            "helm": {
+                "valueFiles": files,
+                "ignoreMissingValueFiles": True,
+                "parameters": [{"name": "global.pattern", "value": "given"}],
+            },
+        },
+    )
+    reader = GitSourceReader(tmp_path / "cache", allow_local=True)
+    found = reader.read(sources, ("main", "0.9.*"), datetime(2026, 1, 1, tzinfo=UTC), CONTEXT)
+    served.close()
+    assert (found.error, found.warnings) == ("", ())
+    assert in_order(list(found.objects)) == with_values(GROUP, {"global": {"pattern": "given"}})
+
+
+def test_an_applications_annotation_reaches_its_render() -> None:
+    app: Obj = {"metadata": {"name": "hub", "namespace": "argocd", "annotations": {"syncline.dev/source": "acm"}}}
+    assert render_context(AppView(app), AppSettings()).source == "acm"
 
 
 def _keys(files: dict[str, str], context: RenderContext) -> Any:

@@ -39,7 +39,7 @@ class Known:
     dependency: Known | None = None
 
 
-_RBAC: Final = Known("vp-rbac", "0.1.2", "941f5f00122dce66d9367e0ef9cff41400942ab8e461dfb5075fbcafc34550b2")
+_RBAC: Final = Known("vp-rbac", "0.1.2", "fa71897840ff363e31bfbe22f658452fd10ab2428b0a134387b6ae2124d557c5")
 KNOWN: Final[Mapping[str, Known]] = {
     one.name: one
     for one in (
@@ -110,10 +110,11 @@ def _counts(path: str) -> bool:
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
-    """Return the digest of what a chart renders from: its templates, definitions, defaults and schema."""
+    """Return the digest of what a chart renders from: its templates, definitions, defaults and schema. Files without
+    content count for nothing: Helm packs them or not, as ``.keep``."""
     digest = hashlib.sha256()
     for path in sorted(files):
-        if path in _FILES or path.startswith(_FOLDERS):
+        if (path in _FILES or path.startswith(_FOLDERS)) and files[path].strip():
             digest.update(f"{path}\0{hashlib.sha256(files[path]).hexdigest()}\n".encode())
     return digest.hexdigest()
 

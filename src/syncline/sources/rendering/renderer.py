@@ -17,6 +17,7 @@ from syncline.kube.kinds.argoproj import source_schema
 from syncline.kube.objects import Obj
 from syncline.kube.patching.patches import json_merge_patch
 from syncline.kube.schema.custom.valuecheck import check_value
+from syncline.kube.schema.extensions import SOURCE
 from syncline.kube.yaml import loading as yaml
 from syncline.sources.directory import (
     SKIP_MARKER,
@@ -318,8 +319,6 @@ def detect(tree: Tree, spec: SourceSpec) -> SourceType:
     """Return the tool for a folder: that of the given block, or of a kustomization, or of a chart."""
     if spec.explicit is not None:
         return spec.explicit
-    if spec.context.source:
-        return SourceType.HELM
     names = [entry.path for entry in tree.entries if "/" not in entry.path]
     if any(name in _KUSTOMIZATIONS for name in names):
         return SourceType.KUSTOMIZE
@@ -465,9 +464,14 @@ def _rendered(spec: SourceSpec, tree: Tree, cache: RenderCache | None, renderers
         return Rendered(found.objects, spec.sha, renderer.source_type, key, found.warnings, True, inside)
     with _resting(cache, "renders", spec, lambda: key):
         manifests = renderer.render(tree, spec, entries)
+    if spec.context.source and renderer.source_type is not SourceType.HELM and not manifests.objects:
+        manifests = replace(manifests, warnings=(*manifests.warnings, _WITHOUT_HELM))
     if cache is not None:
         cache.put(key, manifests)
     return Rendered(manifests.objects, spec.sha, renderer.source_type, key, manifests.warnings, False, inside)
+
+
+_WITHOUT_HELM = f"annotation {SOURCE} counts for a source with a helm block, which names its value files; there is none"
 
 
 def _stays_inside(tree: Tree, source_type: SourceType, entries: tuple[Entry, ...]) -> bool:
