@@ -240,3 +240,64 @@ def test_an_operator_says_which_namespaces_it_cannot_watch(case: Case) -> None:
     given = case["input"]
     modes = mode_set(given["installModes"])
     assert unsupported(modes, given["operatorNamespace"], given["targetNamespaces"] or ()) == case["expect"]["error"]
+
+
+def csv(name: str, phase: str, **spec: Any) -> Obj:
+    marks = {"olm.operatorGroup": "group", "olm.operatorNamespace": "ns", "olm.targetNamespaces": "ns"}
+    made = {"install": {"strategy": "deployment", "spec": {"deployments": []}}, **spec}
+    modes = [{"type": "OwnNamespace", "supported": True}]
+    metadata = {"name": name, "namespace": "ns", "uid": name, "annotations": marks}
+    return {"metadata": metadata, "spec": {"installModes": modes, **made}, "status": {"phase": phase}}
+
+
+def moved_to(*csvs: Obj, provided: str = "", **around: Any) -> tuple[str, str, str]:
+    """Phase, reason and error of the last one after a step."""
+    annotations = {"olm.providedAPIs": provided}
+    group = {"metadata": {"name": "group", "namespace": "ns", "annotations": annotations}}
+    group["status"] = {"namespaces": ["ns"]}
+    found = step(csvs[-1], Around({name_of(one): one for one in csvs}, [group], **around), NOW)
+    return str(found.status.get("phase")), str(found.status.get("reason") or ""), found.error
+
+
+DEFINED = {"customresourcedefinitions": {"owned": [{"name": "c1.g1", "version": "v1", "kind": "c1"}]}}
+ESTABLISHED: Obj = {
+    "metadata": {"name": "c1.g1"},
+    "spec": {"versions": [{"name": "v1", "served": True}]},
+    "status": {"conditions": [{"type": kind, "status": "True"} for kind in ("Established", "NamesAccepted")]},
+}
+HAS = Needs(definitions={"c1.g1": ESTABLISHED})
+
+
+def test_a_definition_of_another_operator_is_a_conflict() -> None:
+    """Read, not recorded: ``ErrCRDOwnerConflict``."""
+    found = moved_to(csv("a", "Succeeded", **DEFINED), csv("b", "Pending", **DEFINED), provided="c1.v1.g1", needs=HAS)
+    assert found == ("Failed", "OwnerConflict", "conflicting CRD owner in namespace")
+
+
+def test_an_api_service_of_another_operator_is_a_conflict() -> None:
+    """Read, not recorded: ``ErrAPIServiceOwnerConflict``."""
+    serves = {
+        "apiservicedefinitions": {"owned": [{"group": "a1", "version": "v1", "kind": "k", "deploymentName": "d"}]}
+    }
+    serves |= {"install": {"strategy": "deployment", "spec": {"deployments": [{"name": "d"}]}}}
+    labels = {"olm.owner": "a", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ns"}
+    needs = Needs(api_services={"v1.a1": {"metadata": {"name": "v1.a1", "labels": labels}}})
+    found = moved_to(csv("a", "Succeeded", **serves), csv("b", "Pending", **serves), provided="k.v1.a1", needs=needs)
+    assert found == ("Failed", "OwnerConflict", "unable to adopt APIService")
+
+
+def test_a_rule_that_means_nothing_fails_the_strategy() -> None:
+    """Read, not recorded: ``ruleValid``."""
+    rule = {"verbs": ["*"], "resources": ["*"], "nonResourceURLs": ["/osb"]}
+    permissions = [{"serviceAccountName": "sa", "rules": [rule]}]
+    install = {"strategy": "deployment", "spec": {"deployments": [], "clusterPermissions": permissions}}
+    found = moved_to(csv("a", "Pending", install=install), needs=Needs(accounts={"sa": {"metadata": {"name": "sa"}}}))
+    assert found == ("Failed", "InvalidInstallStrategy", "")
+
+
+def test_bundles_that_cannot_be_fetched_leave_the_subscription_as_it_is() -> None:
+    """Read, not recorded: an unpack error that is not fatal is only tried again."""
+    one = {"metadata": {"name": "sub", "namespace": "ns"}, "spec": {}, "status": {}}
+    decided = decide([one], Resolved(lookups=({},), unpack_error="fake unpack error"), [], NOW)
+    assert decided.subscriptions == (one,)
+    assert decided.error == "bundle unpacking failed with an error: fake unpack error"

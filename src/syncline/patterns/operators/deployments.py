@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ UPDATED, MISSING_ANNOTATIONS, TIMED_OUT, COMPONENT_MISSING, WAITING = (
     "Waiting",
 )
 UNRECOVERABLE = frozenset((TIMED_OUT,))
+_OTHERS_HASH = re.compile(r"[0-9A-Za-z]{33,}")
+"""The hash of a Deployment that upstream's OLM made: it is of Go's memory, and cannot be calculated here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,6 @@ def _problem(csv: Obj, spec: Obj, deployment: Obj, config: Obj | None) -> NotIns
     if old is None:
         return NotInstalled(UPDATED, f"deployment {name} doesn't have a spec hash, update it")
     new = labels_of(wanted_deployment(csv, spec, config))[SPEC_HASH]
-    if old != new:
+    if old != new and not _OTHERS_HASH.fullmatch(old):
         return NotInstalled(UPDATED, f"deployment changed old hash={old}, new hash={new}")
     return None

@@ -30,7 +30,15 @@ from syncline.patterns.operators.groups import (
     provided_apis,
 )
 from syncline.patterns.operators.installmodes import DuplicateMode, mode_set, unsupported
-from syncline.patterns.operators.names import COPIED_FROM, OPERATOR_NAMESPACE, PROVIDED_APIS, TARGET_NAMESPACES
+from syncline.patterns.operators.names import (
+    COPIED_FROM,
+    OPERATOR_NAMESPACE,
+    OWNER,
+    OWNER_KIND,
+    OWNER_NAMESPACE,
+    PROVIDED_APIS,
+    TARGET_NAMESPACES,
+)
 from syncline.patterns.operators.replacing import newest, replaced_by, replacement_chain, replaces
 from syncline.patterns.operators.requirements import Needs, Required, judge
 
@@ -237,9 +245,12 @@ def _pending(at: _Step) -> Moved:
         return at.to(PENDING, "RequirementsNotMet", message, error="requirements were not met", force=False)
     if problem := _webhook_problem(at.csv):
         return at.to(FAILED, "InvalidWebhookDescription", problem, force=False)
-    if _owned_by_another(at.csv, at.around.csvs):
-        text = "CRD owned by another ClusterServiceVersion"
-        return at.to(FAILED, "OwnerConflict", text, error=text)
+    for conflict, text in (
+        (_owned_by_another(at.csv, at.around.csvs), "conflicting CRD owner in namespace"),
+        (_serves_for_another(at.csv, at.around), "unable to adopt APIService"),
+    ):
+        if conflict:
+            return at.to(FAILED, "OwnerConflict", text, error=text)
     if previous is not None and dig(previous, "status", "phase", default="") != REPLACING:
         return at.stay()
     return at.to(READY, "AllRequirementsMet", "all requirements found, attempting install")
@@ -281,6 +292,22 @@ def _owned_by_another(csv: Obj, csvs: Mapping[str, Obj]) -> bool:
     return any(name not in chain and mine & owned(one) for name, one in csvs.items())
 
 
+def _serves_for_another(csv: Obj, around: Around) -> bool:
+    """Return whether an API service that it owns belongs to another operator (``IsAPIServiceAdoptable``)."""
+    for one in dig(csv, "spec", "apiservicedefinitions", "owned", default=None) or ():
+        service = around.needs.api_services.get(f"{one.get('version')}.{one.get('group')}")
+        if service is None:
+            continue
+        marks = labels_of(service)
+        owner = around.csvs.get(marks.get(OWNER, ""))
+        left = dig(owner or {}, "status", "phase", default="") in (REPLACING, DELETING)
+        mine = {name_of(csv), str(dig(csv, "spec", "replaces", default="") or "")} - {""}
+        ours = marks.get(OWNER_KIND) == "ClusterServiceVersion" and marks.get(OWNER_NAMESPACE) == namespace_of(csv)
+        if not ours or (marks.get(OWNER) not in mine and not left):
+            return True
+    return False
+
+
 def _ready(at: _Step) -> Moved:
     if problem := strategy_problem(at.csv):
         return at.to(FAILED, "InvalidInstallStrategy", f"install strategy invalid: {problem}")
@@ -288,9 +315,13 @@ def _ready(at: _Step) -> Moved:
     return Moved(with_phase(at.status, INSTALLING, "InstallSucceeded", message, at.now), install=True)
 
 
-def install_failed(csv: Obj, error: str, now: datetime) -> Obj:
-    """Return the status when a Deployment could not be written in phase InstallReady."""
+def install_failed(csv: Obj, error: str, now: datetime, *, forbidden: bool = False) -> Obj:
+    """Return the status when a Deployment could not be written in phase InstallReady; ``forbidden``: for want of
+    rights, which is not tried again."""
     status = csv.get("status") or {}
+    if forbidden:
+        said = f"install strategy failed: install strategy failed: {error}"
+        return with_phase(status, FAILED, NO_RETRY, said, now)
     return with_phase(status, FAILED, "InstallComponentFailed", f"install strategy failed: {error}", now)
 
 

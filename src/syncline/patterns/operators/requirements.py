@@ -47,6 +47,8 @@ def judge(csv: Obj, needs: Needs) -> Required:
     if problem:
         return Required(False, (), problem)
     found = [*_kubernetes(csv, needs), *_definitions(csv, needs), *_services(csv, needs), *_native(csv, needs)]
+    if invalid := _invalid_rule(csv, needs):
+        return Required(False, (), f"rule invalid: {invalid}")
     permissions = _permissions(csv, needs)
     met = all(ok for ok, _ in (*found, *permissions))
     return Required(met, tuple(status for _, status in (*found, *permissions)))
@@ -147,6 +149,23 @@ def _permissions(csv: Obj, needs: Needs) -> list[Judged]:
             before = found.get(name)
             found[name] = _account(csv, name, namespace, permission.get("rules") or (), needs, before)
     return [found[name] for name in sorted(found)]
+
+
+def _invalid_rule(csv: Obj, needs: Needs) -> str:
+    """Return why a rule for an account that exists means nothing; "" if each means something (``ruleValid``)."""
+    strategy = dig(csv, "spec", "install", "spec", default=None) or {}
+    permissions = [*(strategy.get("permissions") or ()), *(strategy.get("clusterPermissions") or ())]
+    for permission in permissions:
+        if permission.get("serviceAccountName") not in needs.accounts:
+            continue
+        for rule in permission.get("rules") or ():
+            if not rule.get("verbs"):
+                return "policy rule must have at least one verb"
+            if rule.get("nonResourceURLs") and any(
+                rule.get(key) for key in ("apiGroups", "resources", "resourceNames")
+            ):
+                return "rule cannot apply to both regular resources and non-resource URLs"
+    return ""
 
 
 def _account(csv: Obj, name: str, namespace: str, rules: Sequence[Obj], needs: Needs, before: Judged | None) -> Judged:

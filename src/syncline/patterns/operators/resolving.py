@@ -218,7 +218,7 @@ def decide(subscriptions: Sequence[Obj], resolved: Resolved, plans: Sequence[Obj
         reason = "ConstraintsNotSatisfiable" if resolved.unsatisfiable else "ErrorPreventedResolution"
         said = says(subscriptions, _true(RESOLUTION_FAILED, reason, resolved.error), now)
         return Decided(said, error="" if resolved.unsatisfiable else resolved.error)
-    if resolved.lookups or resolved.unpack_error:
+    if resolved.lookups:
         waiting = _unpacking(subscriptions, resolved, now)
         if waiting is not None:
             return waiting

@@ -23,6 +23,7 @@ from syncline.control.plan import (
     awaiting_lists,
     set_status,
 )
+from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.operatorlifecycle import OPERATOR_CONDITION, OPERATOR_GROUP, SERVICE_VERSION
 from syncline.kube.objects import (
     GVK,
@@ -63,6 +64,7 @@ from syncline.patterns.operators.controllers.looking import (
 )
 from syncline.patterns.operators.deployments import deployment_specs, wanted_deployment
 from syncline.patterns.operators.granted import grants_of
+from syncline.patterns.operators.groups import account_of
 from syncline.patterns.operators.names import FINALIZER, MANAGED, OWNER, OWNER_NAMESPACE, PROVIDED_APIS, owner_labels
 from syncline.patterns.operators.phases import (
     INSTALLING,
@@ -146,9 +148,13 @@ def _actions(looked: Looked, moved: Moved) -> tuple[tuple[Action, ...], ...]:
 
 
 def _deployments(looked: Looked) -> Iterable[Apply]:
+    """Yield what writes the Deployments, as the service account of the OperatorGroup if it names one."""
+    groups = [one for one in looked.around.groups if namespace_of(one) == namespace_of(looked.csv)]
+    account, _ = account_of(groups)
+    user = f"system:serviceaccount:{account['namespace']}:{account['name']}" if account else ""
     for spec in deployment_specs(looked.csv):
         wanted = wanted_deployment(looked.csv, spec, looked.around.config)
-        yield Apply(wanted, MANAGER, f"a Deployment of {name_of(looked.csv)}", force=True)
+        yield Apply(wanted, MANAGER, f"a Deployment of {name_of(looked.csv)}", force=True, user=user)
 
 
 def _condition(csv: Obj) -> Obj:
@@ -216,7 +222,10 @@ def follow_up(looked: Looked, done: Plan, results: tuple[Result, ...], now: date
     if not written and deployment_specs(looked.csv):
         return None
     failed = next((one for one in written if not one.ok), None)
-    status = install_failed(looked.csv, str(failed.error), now) if failed is not None else moved.status
+    status = moved.status
+    if failed is not None:
+        forbidden = isinstance(failed.error, Forbidden)
+        status = install_failed(looked.csv, str(failed.error), now, forbidden=forbidden)
     why = str(status.get("message") or "")
     after = Moved(status)
     return looked, Plan(
