@@ -44,6 +44,7 @@ class Policies(Fleet):
         """Make a namespace with the global set and a Placement."""
         if self.hub.absent(f"/api/v1/namespaces/{name}"):
             self.hub.send("POST", "/api/v1/namespaces", made("v1", "Namespace", name))
+        if self.hub.absent(f"{SET_BINDINGS.format(name)}/global"):
             bound = made("cluster.open-cluster-management.io/v1beta2", "ManagedClusterSetBinding", "global", name)
             self.hub.send("POST", SET_BINDINGS.format(name), {**bound, "spec": {"clusterSet": "global"}})
         one = made("cluster.open-cluster-management.io/v1beta1", "Placement", placement, name)

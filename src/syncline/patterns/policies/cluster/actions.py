@@ -26,6 +26,8 @@ class Evaluate(Action):
     policy: Obj = field(repr=False)
     now: datetime
     reason: str
+    hold: bool = False
+    """Missing objects are not made yet: first their policy notes that it is about to."""
 
     def describe(self) -> str:
         return f"evaluate ConfigurationPolicy/{namespace_of(self.policy)}/{name_of(self.policy)}"
@@ -44,7 +46,8 @@ class Evaluated:
 
     ``whole``: the one state of the policy, in place of those of its templates. ``related``: objects, None if they stay
     as they are. ``settled``: what is not related any more may be pruned. ``again_s``: seconds until it is tried again
-    whatever happens, 0: not before something changes; ``lasts``: only a change of the policy helps.
+    whatever happens, 0: not before something changes; ``lasts``: only a change of the policy helps. ``held``: objects
+    are still to be made.
     """
 
     templates: tuple[TemplateResult, ...] = ()
@@ -53,6 +56,7 @@ class Evaluated:
     settled: bool = True
     again_s: float = 0.0
     lasts: bool = False
+    held: bool = False
     tracked: frozenset[Tracked] = frozenset()
 
 
@@ -71,9 +75,10 @@ class Prune(Action):
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """``left``: what could not be deleted, in upstream's words."""
+    """``left``: what could not be deleted, in upstream's words; ``entries``: the same as entries of the status."""
 
     left: tuple[str, ...] = ()
+    entries: tuple[Obj, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from syncline.base.clock import format_micro_time, format_time
+from syncline.base.clock import format_micro_time, format_time, time_or_none
 from syncline.base.entropy import Entropy
 from syncline.kube.gotemplate.errors import TemplateError
 from syncline.kube.gotemplate.sprig.library import sprig_functions
@@ -50,14 +50,15 @@ class _Status:
         message = verdict.message + _never(self.policy, verdict.compliant)
         alone, index, details = index == -1, max(index, 0), self.details
         while len(details) <= index:
-            details.append({"conditions": []})
+            details.append({"Validity": {}, "conditions": []})
         entry = details[index]
         condition = {"type": kind, "status": "True", "reason": verdict.reason, "message": message}
         old = (entry.get("conditions") or [{}])[-1]
-        changed = entry.get("Compliant") != state or {key: old.get(key) for key in condition} != condition
+        changed = entry.get("Compliant") != state or any((old.get(key) or "") != one for key, one in condition.items())
         if changed:
             stamped = {**condition, "lastTransitionTime": format_time(self.now)}
-            details[index] = {"Compliant": str(state), "conditions": [stamped]}
+            kept = {key: one for key, one in stamped.items() if one}
+            details[index] = {"Compliant": str(state), "Validity": {}, "conditions": [kept]}
         if alone:
             del details[1:]
         return changed
@@ -81,9 +82,14 @@ class _Status:
         message = _cut(_message(self.policy, self.status, state, self.now))
         history = self.status.get("history") or []
         if changed or not history or history[0].get("message") != message:
-            stamp = format_micro_time(self.now + timedelta(microseconds=len(self.news)))
+            stamp = format_micro_time(self._moment(history))
             self.status["history"] = [{"lastTimestamp": stamp, "message": message}, *history][:MOST_HISTORY]
             self.news.append(News(state, message))
+
+    def _moment(self, history: Sequence[Obj]) -> datetime:
+        """Return the time of the next entry: times distinguish entries, and order them."""
+        last = time_or_none(history[0].get("lastTimestamp")) if history else None
+        return self.now if last is None else max(self.now, last + timedelta(microseconds=1))
 
 
 def concluded(policy: Obj, found: Evaluated, now: datetime) -> tuple[Obj, tuple[News, ...]]:
@@ -93,8 +99,10 @@ def concluded(policy: Obj, found: Evaluated, now: datetime) -> tuple[Obj, tuple[
         changed = made.set(-1, found.whole)
     else:
         changed = _templates(made, found)
-    if found.related is not None:
+    if found.related:
         made.status["relatedObjects"] = list(found.related)
+    elif found.related is not None:
+        made.status.pop("relatedObjects", None)
     made.tell(changed)
     made.status["lastEvaluated"] = format_time(now)
     return made.status, tuple(made.news)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from syncline.base.clock import time_or_none
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
-from syncline.control.plan import Done, Emit, Outcome, Patch, Plan, Requeue, Result, set_status
+from syncline.control.plan import Done, Emit, Outcome, Patch, Plan, Requeue, Result, SetStatus, set_status
 from syncline.kube.kinds.governance import CONFIGURATION_POLICY, POLICY
 from syncline.kube.objects import (
     GroupKind,
@@ -64,6 +64,11 @@ class ConfigurationObserved:
     def prunes(self) -> bool:
         return dig(self.policy, "spec", "pruneObjectBehavior") in ("DeleteAll", "DeleteIfCreated")
 
+    @property
+    def makes(self) -> bool:
+        """Return whether the policy must know later what it has made."""
+        return self.prunes and is_enforced(dig(self.policy, "spec", "remediationAction"))
+
 
 def plan_configuration(observed: ConfigurationObserved, now: datetime) -> Plan:
     """Plan the next look at a policy."""
@@ -79,7 +84,7 @@ def plan_configuration(observed: ConfigurationObserved, now: datetime) -> Plan:
         return Plan(steps, _later(due, now), "it is to be looked at later")
     if observed.turn is not None and observed.turn > now:
         return Plan(outcome=_later(observed.turn, now), why="it was evaluated three times within ten seconds")
-    look = Evaluate(policy, now, "see whether the cluster complies")
+    look = Evaluate(policy, now, "see whether the cluster complies", hold=observed.makes)
     return Plan(tuple(step for step in (finalizing, (look,)) if step), why="it is due")
 
 
@@ -153,22 +158,46 @@ def settle_configuration(
     """Return the report, or None at the end."""
     if observed.ended or not all(one.ok for one in results):
         return None
-    policy = next((one.value for one in results if isinstance(one.action, Patch)), observed.policy)
+    patched = next((one.value for one in results if isinstance(one.action, Patch)), None)
+    policy = {**patched, "status": observed.policy.get("status") or {}} if patched else observed.policy
+    observed = replace(observed, policy=policy)
     pruned = next((one.value for one in results if isinstance(one.action, Prune)), None)
-    if is_terminating(observed.policy):
+    if is_terminating(policy):
         return _settle_removal(observed, pruned, now) if pruned is not None else None
-    found = next((one.value for one in results if isinstance(one.action, Evaluate)), None)
+    noted = next((one.value for one in results if isinstance(one.action, SetStatus)), None)
+    if noted is not None:
+        look = Evaluate(noted, now, "make what is missing")
+        return replace(observed, policy=noted), Plan(((look,),), why="it is noted what is to be made")
+    found = next((one.value for one in results if isinstance(one.action, Evaluate)), observed.after)
     if not isinstance(found, Evaluated):
         return None
-    status, news = concluded({**policy, "status": observed.policy.get("status") or {}}, found, now)
-    before = dig(observed.policy, "status", "relatedObjects") or ()
+    if found.held:
+        known = dig(policy, "status", "relatedObjects") or ()
+        entries = [*(found.related or ()), *dropped(known, found.related or ())]
+        status = {**(policy.get("status") or {}), "relatedObjects": entries}
+        note = set_status(policy, status, "note what is about to be made")
+        look = Evaluate(policy, now, "make what is missing")
+        return observed, Plan((note or (look,),), why="objects are missing")
+    before = dig(policy, "status", "relatedObjects") or ()
     gone = dropped(before, found.related) if found.related is not None and found.settled else ()
+    if gone and observed.makes and pruned is None:
+        prune = _prune(policy, gone, "the policy does not name it any more")
+        return replace(observed, after=found), Plan(((prune,),), why="objects are not named any more")
+    return _settled(observed, found, pruned, now)
+
+
+def _settled(
+    observed: ConfigurationObserved, found: Evaluated, pruned: Pruned | None, now: datetime
+) -> tuple[ConfigurationObserved, Plan]:
+    """Return the report. What could not be pruned stays in the status, and is tried again."""
+    left = pruned.entries if pruned is not None else ()
+    if left:
+        found = replace(found, related=(*(found.related or ()), *left), again_s=PRUNE_RETRY_S)
+    status, news = concluded(observed.policy, found, now)
     steps: list[tuple[Any, ...]] = []
-    if gone and observed.prunes and is_enforced(dig(policy, "spec", "remediationAction")):
-        steps.append((_prune(policy, gone, "the policy does not name it any more"),))
     if observed.wanted != observed.asked:
         steps.append((FollowKinds(observed.wanted, "watch what policies look at"),))
-    report = _report(policy, observed, status, news)
+    report = _report(observed.policy, observed, status, news)
     outcome = _outcome(observed, status, found, now)
     why = news[-1].message if news else "nothing has changed"
     return replace(observed, after=found, ended=True), Plan(tuple(steps), outcome, why, report)

@@ -29,4 +29,4 @@ class PolicyAgent:
 
     def handlers(self, mapper: Mapper) -> Mapping[type, Handler]:
         """Return the handlers of the agent's own cluster, but for :class:`~.actions.FollowKinds`."""
-        return {Evaluate: EvaluateHandler(mapper), Prune: PruneHandler(mapper)}
+        return {Evaluate: EvaluateHandler(mapper, self.memory.note), Prune: PruneHandler(mapper)}

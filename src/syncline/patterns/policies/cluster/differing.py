@@ -41,7 +41,8 @@ def recorded(mode: str, live: Obj, updated: Obj) -> str:
     if mode != IN_STATUS:
         return ""
     name = "/".join(filter(None, (namespace_of(live), name_of(live))))
-    old, new = (dump(one).splitlines(keepends=True) for one in (live, updated))
+    # Upstream's library takes the end of a text for one more, empty line.
+    old, new = ([*dump(one).splitlines(keepends=True), "\n"] for one in (live, updated))
     lines = list(difflib.unified_diff(old, new, f"{name} : existing", f"{name} : updated", n=5))
     if len(lines) <= MOST_LINES + 3:
         return "".join(lines)

@@ -19,7 +19,7 @@ from syncline.patterns.policies.cluster.desiring import Template
 from syncline.patterns.policies.cluster.differing import record_mode, recorded
 from syncline.patterns.policies.cluster.reading import AWAY, Access, TooMany
 from syncline.patterns.policies.cluster.reasons import Event, ObjectResult, identifier
-from syncline.patterns.policies.cluster.relating import UNNAMED, created_by, related
+from syncline.patterns.policies.cluster.relating import UNNAMED, announced, created_by, related
 
 MANAGER: Final = "config-policy-controller"
 """Field manager of what policies write, as upstream's."""
@@ -32,11 +32,12 @@ Steps = Generator[Any, Response, Any]
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """``failed``: it shall be tried again by itself."""
+    """``failed``: it shall be tried again by itself; ``held``: it is still to be made."""
 
     result: ObjectResult
     related: tuple[Obj, ...] = ()
     failed: bool = False
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Enforcer:
     enforce: bool
     sensitive: bool = False
     before: tuple[Obj, ...] = ()
+    hold: bool = False
 
     def handle(self, wanted: Obj) -> Generator[Any, Any, Handled]:
         """Look at the objects that ``wanted`` stands for."""
@@ -104,7 +106,7 @@ class Enforcer:
 
     def _single(self, wanted: Obj, name: str, live: Obj | None, enforce: bool) -> Generator[Any, Any, Handled]:
         properties: Obj | None = None
-        failed = False
+        failed = held = False
         if self.template.unwanted:
             if live is None:
                 events = [Event(True, reasons.ABSENT)]
@@ -115,14 +117,16 @@ class Enforcer:
                 events = [Event(False, reasons.UNWANTED)]
         elif live is None:
             events = [Event(False, reasons.MISSING)]
-            if enforce:
+            if enforce and self.hold:
+                properties, held = {"createdByPolicy": True}, True
+            elif enforce:
                 event, properties, failed = yield from self._create(wanted)
                 events.append(event)
         else:
             events, properties, failed = yield from self._check(wanted, name, live, enforce)
         last = events[-1]
         entry = self._related(namespace_of(wanted), name, last.compliant, last.reason, properties)
-        return Handled(ObjectResult((name,), tuple(events)), (entry,), failed)
+        return Handled(ObjectResult((name,), tuple(events)), (entry,), failed, held)
 
     def _create(self, wanted: Obj) -> Steps:
         what = f"{self.info.plural} {identifier([name_of(wanted)], self._place(wanted))}"
@@ -161,7 +165,7 @@ class Enforcer:
 
     def _check(self, wanted: Obj, name: str, live: Obj, enforce: bool) -> Steps:
         found: _Checked = yield from self._checked(wanted, name, live, enforce)
-        uid, created = uid_of(live), False
+        uid, created = uid_of(live), self._made(live)
         if found.updated is not None and uid_of(found.updated) != uid:
             created = created_by(self.before, uid) if found.recreated else True
             uid = uid_of(found.updated)
@@ -181,6 +185,15 @@ class Enforcer:
             "matchesAfterDryRun": found.equal,
         }
         return events, properties, bool(found.message) and enforce
+
+    def _made(self, live: Obj) -> bool:
+        """Return whether the policy noted that it was about to make this object, and it was made by policies."""
+        place = self._place(live)
+        if not announced(self.before, self.info, place, name_of(live)):
+            return False
+        created = meta(live).get("creationTimestamp")
+        first = {one.get("manager") for one in meta(live).get("managedFields") or () if one.get("time") == created}
+        return first == {MANAGER}
 
     def _checked(self, wanted: Obj, name: str, live: Obj, enforce: bool) -> Steps:
         for left in reversed(range(TRIES)):

@@ -6,7 +6,8 @@ concluded.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from syncline.kube import client
@@ -15,18 +16,27 @@ from syncline.kube.mapper import Mapper
 from syncline.kube.objects import (
     GVK,
     Obj,
+    ObjectRef,
     annotations_of,
     dig,
     is_terminating,
     name_of,
     namespace_of,
+    ref_of,
     split_api_version,
     uid_of,
 )
 from syncline.kube.yaml.loading import load
 from syncline.kube.yaml.nodes import YamlError
 from syncline.patterns.policies.cluster import reasons
-from syncline.patterns.policies.cluster.actions import Evaluate, Evaluated, Prune, Pruned, TemplateResult
+from syncline.patterns.policies.cluster.actions import (
+    Evaluate,
+    Evaluated,
+    Prune,
+    Pruned,
+    TemplateResult,
+    Tracked,
+)
 from syncline.patterns.policies.cluster.desiring import Desires, Template, Wanted
 from syncline.patterns.policies.cluster.enforcing import Enforcer
 from syncline.patterns.policies.cluster.reading import AWAY, Access
@@ -47,13 +57,15 @@ ENCRYPTION_REASON: Final = "Template encryption configuration error"
 
 
 class EvaluateHandler:
-    """Performs :class:`Evaluate`. ``mapper``: the kinds of the cluster."""
+    """Performs :class:`Evaluate`. ``mapper``: the kinds of the cluster; ``note``: called with a policy and what it is
+    about to read."""
 
-    def __init__(self, mapper: Mapper) -> None:
-        self._mapper = mapper
+    def __init__(self, mapper: Mapper, note: Callable[[ObjectRef, Tracked], None]) -> None:
+        self._mapper, self._note = mapper, note
 
     def handle(self, action: Evaluate) -> Generator[Any, Any, Evaluated]:
-        return (yield from _Evaluation(action, Access(self._mapper)).whole())
+        access = Access(self._mapper, note=partial(self._note, ref_of(action.policy)))
+        return (yield from _Evaluation(action, access).whole())
 
 
 class _Evaluation:
@@ -63,7 +75,7 @@ class _Evaluation:
         self._spec: Mapping[str, Any] = action.policy.get("spec") or {}
         self._before: tuple[Obj, ...] = tuple(dig(action.policy, "status", "relatedObjects") or ())
         self._related: list[Obj] = []
-        self._failed = self._errors = False
+        self._failed = self._errors = self._held = False
         self._lasts = True
 
     def whole(self) -> Generator[Any, Any, Evaluated]:
@@ -82,7 +94,8 @@ class _Evaluation:
             try:
                 templates, sensitive = yield from self._from_text(str(raw), desires)
             except Unresolved as error:
-                return self._ended(reasons.TEMPLATE_ERROR, str(error), again_s=0.0 if error.lasts else RETRY_S)
+                again_s = 0.0 if error.lasts else RETRY_S
+                return self._ended(reasons.TEMPLATE_ERROR, str(error), again_s=again_s)
             desires = Desires(self._policy, self._access, self._action.now, None)
         if not templates:
             text = f"{name_of(self._policy)} contains no object templates to check, and thus has no violations"
@@ -114,7 +127,9 @@ class _Evaluation:
             try:
                 value = load(raw)
             except YamlError as error:
-                raise Unresolved(f"Error parsing object-templates-raw YAML: {error}", lasts=True) from error
+                line = f"line {error.position.line}: " if error.position is not None and error.position.line > 1 else ""
+                text = f"error converting YAML to JSON: yaml: {line}{error.message}"
+                raise Unresolved(f"Error parsing object-templates-raw YAML: {text}", lasts=True) from error
         if value is None:
             return [], sensitive
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
@@ -136,11 +151,13 @@ class _Evaluation:
         if wanted.info is not None:
             enforce = is_enforced(self._spec.get("remediationAction"))
             secret = sensitive or wanted.sensitive
-            enforcer = Enforcer(self._access, template, wanted.info, enforce, secret, self._before)
+            hold = self._action.hold
+            enforcer = Enforcer(self._access, template, wanted.info, enforce, secret, self._before, hold)
             for one in wanted.objects:
                 handled = yield from enforcer.handle(one)
                 results[f"{namespace_of(one)}/{name_of(one)}"] = handled.result
                 self._related += handled.related
+                self._held |= handled.held
                 if handled.failed:
                     self._note(lasts=False)
         resource = wanted.info.plural if wanted.info is not None else ""
@@ -160,7 +177,8 @@ class _Evaluation:
     def _made(self, templates: tuple[TemplateResult, ...] = (), whole: Verdict | None = None) -> Evaluated:
         found = tuple(continued(self._related, self._before))
         again = RETRY_S if self._failed and not self._lasts else 0.0
-        return Evaluated(templates, whole, found, not self._errors, again, False, frozenset(self._access.tracked))
+        tracked = frozenset(self._access.tracked)
+        return Evaluated(templates, whole, found, not self._errors, again, held=self._held, tracked=tracked)
 
 
 # -- pruning -----------------------------------------------------------------------------------------------------------
@@ -173,12 +191,12 @@ class PruneHandler:
         self._access = Access(mapper)
 
     def handle(self, action: Prune) -> Generator[Any, Any, Pruned]:
-        left = []
+        left: list[tuple[str, Obj]] = []
         for one in action.related:
             said = yield from self._pruned(one, action.every)
             if said:
-                left.append(said)
-        return Pruned(tuple(left))
+                left.append((said, one))
+        return Pruned(tuple(said for said, _ in left), tuple(one for _, one in left))
 
     def _pruned(self, entry: Obj, every: bool) -> Generator[Any, Any, str]:
         found = entry.get("object") or {}

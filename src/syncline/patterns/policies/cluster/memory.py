@@ -48,6 +48,11 @@ class Memory:
         entry.recent = (*entry.recent, now)[-BURST:]
         self._track(policy, entry, tracked)
 
+    def note(self, policy: ObjectRef, one: Tracked) -> None:
+        """Note what a policy is about to look at: changes from now on count."""
+        entry = self._policies.setdefault(policy, _Entry())
+        self._track(policy, entry, entry.tracked | {one})
+
     def forget(self, policy: ObjectRef) -> None:
         entry = self._policies.pop(policy, None)
         if entry is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -33,19 +33,26 @@ class Access:
 
     served: Mapper
     tracked: set[Tracked] = field(default_factory=set)
+    note: Callable[[Tracked], None] = lambda _one: None
+    """Called before something is read: changes from then on count."""
     answers: dict[Question, Answer] = field(default_factory=dict)
+
+    def _track(self, one: Tracked) -> None:
+        if one not in self.tracked:
+            self.tracked.add(one)
+            self.note(one)
 
     def get(self, info: ResourceInfo, namespace: str, name: str) -> Steps:
         """Return an object, None if there is none. Raises ApiError."""
         place = namespace if info.namespaced else ""
-        self.tracked.add(Tracked(info.group_kind, place, name))
+        self._track(Tracked(info.group_kind, place, name))
         answer = yield client.get(info, place, name)
         return None if answer.status == NotFound.code else answer.or_raise()
 
     def list(self, info: ResourceInfo, namespace: str, selector: str = "") -> Steps:
         """Return the objects of a kind. Raises ApiError, :class:`TooMany`."""
         place = namespace if info.namespaced else ""
-        self.tracked.add(Tracked(info.group_kind, place, ""))
+        self._track(Tracked(info.group_kind, place, ""))
         found: list[Obj] = []
         after = ""
         while True:
@@ -68,7 +75,7 @@ class Access:
     def _asked(self, question: Question) -> Steps:
         info = self.served.find(question.gvk)
         if info is None:
-            self.tracked.add(Tracked(question.gvk.group_kind, "", ""))
+            self._track(Tracked(question.gvk.group_kind, "", ""))
             return Answer(unserved=True)
         try:
             if question.name:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from syncline.kube.objects import Obj, ResourceInfo, dig
+from syncline.patterns.policies.cluster.reasons import EXISTS
 from syncline.patterns.policies.names import State
 
 UNNAMED = "-"
@@ -21,6 +22,8 @@ def related(
         "object": {"apiVersion": info.api_version, "kind": kind, "metadata": metadata},
         "reason": reason,
     }
+    if not reason:
+        del made["reason"]
     kept = {key: value for key, value in (properties or {}).items() if value not in ("", None)}
     if kept.get("matchesAfterDryRun") is False:
         del kept["matchesAfterDryRun"]
@@ -36,13 +39,16 @@ def joined(entries: Iterable[Obj]) -> list[Obj]:
 
 
 def continued(entries: Iterable[Obj], before: Sequence[Obj]) -> list[Obj]:
-    """Return the entries in order, each with what is known of who created its object."""
+    """Return the entries in order, each with what is known of who created its object, and of how it was corrected
+    last."""
     known = {_identity(one): one.get("properties") for one in before}
     made = []
     for one in sorted(joined(entries), key=_order):
         old, new = known.get(_identity(one)), one.get("properties")
-        if old and new and new.get("createdByPolicy") is False:
+        if old and new and new.get("createdByPolicy") is False and old.get("uid"):
             kept = {key: old[key] for key in ("createdByPolicy", "uid") if key in old}
+            if one.get("reason") == EXISTS and "diff" in old and old.get("uid") == new.get("uid"):
+                kept = {"diff": old["diff"], **kept}
             one = {**one, "properties": {**new, **kept}}
         made.append(one)
     return made
@@ -59,6 +65,13 @@ def created_by(before: Sequence[Obj], uid: str) -> bool:
     return any(
         dig(one, "properties", "uid") == uid and dig(one, "properties", "createdByPolicy") is True for one in before
     )
+
+
+def announced(before: Sequence[Obj], info: ResourceInfo, namespace: str, name: str) -> bool:
+    """Return whether the policy was about to create an object when its status was written."""
+    wanted = (info.api_version, info.kind, namespace, name)
+    entries = (one.get("properties") or {} for one in before if _identity(one) == wanted)
+    return any(one.get("createdByPolicy") is True and not one.get("uid") for one in entries)
 
 
 def _identity(one: Obj) -> tuple[str, ...]:

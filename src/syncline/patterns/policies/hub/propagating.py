@@ -80,8 +80,8 @@ _ROTATED: Final = "policy.open-cluster-management.io/last-rotated"
 @dataclass(frozen=True, slots=True)
 class RootObserved:
     """``policy`` None: it is gone; ``copies``: by cluster; ``sets``: all PolicySets by namespace and name; ``keyed``:
-    clusters that have a key; ``key``, ``vector``: fresh random bytes; ``resolved``: copies whose hub templates are
-    resolved; ``ended``: everything is planned."""
+    clusters that have a key; ``fresh``: random bytes for each other cluster; ``vector``: random bytes; ``ended``:
+    everything is planned."""
 
     ref: ObjectRef
     policy: Obj | None = field(default=None, repr=False)
@@ -89,7 +89,7 @@ class RootObserved:
     copies: Mapping[str, Obj] = field(default_factory=dict, repr=False)
     sets: Mapping[tuple[str, str], Obj] = field(default_factory=dict, repr=False)
     keyed: frozenset[str] = frozenset()
-    key: bytes = field(default=b"", repr=False)
+    fresh: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     vector: bytes = b""
     unlisted: tuple[str, ...] = ()
     ended: bool = False
@@ -151,7 +151,7 @@ def _needs_key(wanted: Obj, observed: RootObserved, cluster: str) -> bool:
 
 
 def _key(observed: RootObserved, cluster: str) -> Create:
-    data = {"key": base64.b64encode(observed.key).decode()}
+    data = {"key": base64.b64encode(observed.fresh[cluster]).decode()}
     metadata = {"name": KEY_SECRET, "namespace": cluster, "labels": dict(_BACKUP)}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}
     return Create(secret, "hub templates encrypt values for this cluster")
@@ -228,8 +228,9 @@ class Propagation:
         )
         exist = {one: each for one, each in decisions.clusters.items() if cache.get(ObjectRef(*CLUSTERS, "", one))}
         sets = {(namespace_of(one), name_of(one)): one for one in cache.objects(SETS)}
-        fresh = self._draw(), self._draw()[:16]
-        return RootObserved(ref, policy, replace(decisions, clusters=exist), copies, sets, keyed, *fresh)
+        fresh = {one: self._draw() for one in exist if one not in keyed}
+        decisions = replace(decisions, clusters=exist)
+        return RootObserved(ref, policy, decisions, copies, sets, keyed, fresh, self._draw()[:16])
 
     def _copies(self) -> Controller[RootObserved]:
         def settle(

@@ -35,6 +35,11 @@ class Answer:
     unserved: bool = False
     namespaced: bool = True
 
+    @property
+    def passing(self) -> bool:
+        """Whether another attempt may be answered otherwise, and no watch announces it."""
+        return self.unserved or (bool(self.error) and not self.missing)
+
 
 Answers = Mapping[Question, Answer]
 

@@ -22,11 +22,11 @@ from syncline.patterns.policies.templates.text import MANAGED, prepared
 MOST_OUTPUT: Final = 1 << 20
 MOST_IN_ERROR: Final = 2048
 """Characters of a template that a message shows; upstream shows all of it."""
-_LIMITS: Final = Limits(output=MOST_OUTPUT)
+_LIMITS: Final = Limits(steps=300_000, output=MOST_OUTPUT)
 
 
 class Unresolved(Exception):
-    """Why templates cannot be resolved, in upstream's words. ``lasts``: until the policy is changed."""
+    """Why templates cannot be resolved, in upstream's words. ``lasts``: until the policy, or what it reads, changes."""
 
     def __init__(self, text: str, *, lasts: bool = False) -> None:
         super().__init__(text)
@@ -94,7 +94,8 @@ def resolve(source: Any, context: Mapping[str, Any], rules: Rules, answers: Answ
     except TemplateError as error:
         if calls.skipped:
             return Resolved(sensitive=calls.sensitive, skipped=True)
-        raise Unresolved(f"failed to resolve the template {_cut(raw)}: {error}") from error
+        text = f"failed to resolve the template {_cut(raw)}: {error}"
+        raise Unresolved(text, lasts=not any(one.passing for one in answers.values())) from error
     if calls.skipped:
         return Resolved(sensitive=calls.sensitive, skipped=True)
     try:
