@@ -49,6 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pattern": ("pattern.group:pattern", "Validated Patterns: render the values of a cluster group."),
     "placement": ("fleet.placement:placement", "Show which clusters a Placement selects and why; plan changes."),
     "plan": ("plan:plan", "Print what a sync would do, from the function that will do it."),
+    "policy": ("fleet.policy:policy", "Show policies of a hub, which clusters comply, and why others do not."),
     "pool": ("machines.pool:pool", "List machine config pools; pause and resume them by Holds."),
     "proj": ("proj.group:proj", "What Applications may read and write, with the verbs of argocd."),
     "report": ("fleet.setreport:report", "Show how the Applications of a set fare in each cluster, and why."),

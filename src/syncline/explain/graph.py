@@ -22,6 +22,14 @@ from syncline.explain.fleet.placements import PLACEMENTS, explain_placement
 from syncline.explain.fleet.replicasets import BUDGETS, SETS, explain_budget, explain_set
 from syncline.explain.fleet.rollouts import ROLLOUTS, explain_rollout
 from syncline.explain.fleet.works import WORKS, explain_work
+from syncline.explain.policies import (
+    LOCAL,
+    POLICIES,
+    WITHOUT_CONTROLLER,
+    explain_idle,
+    explain_local_policy,
+    explain_policy,
+)
 from syncline.explain.view import Found, View
 from syncline.gitops.holds.model import POOL, Hold, holds_of
 from syncline.kube.kinds.machineconfiguration import CONTAINER_RUNTIME_CONFIG, KUBELET_CONFIG
@@ -205,4 +213,7 @@ _KINDS: dict[GroupKind, Callable[[View, Obj], Found]] = {
     SETS: explain_set,
     BUDGETS: explain_budget,
     ROLLOUTS: explain_rollout,
+    POLICIES: explain_policy,
+    **dict.fromkeys(LOCAL, explain_local_policy),
+    **dict.fromkeys(WITHOUT_CONTROLLER, explain_idle),
 }

@@ -17,6 +17,7 @@ from syncline.cluster.access.users import service_account_user
 from syncline.control.cache import Cache
 from syncline.control.informer import Scope
 from syncline.kube.kinds.governance import hub_policy_crds
+from syncline.kube.kinds.hive import idle_hub_crds
 from syncline.kube.kinds.managedclusters import hub_cluster_crds
 from syncline.kube.objects import GroupKind, Obj
 from syncline.patterns.policies.hub.propagating import Propagation
@@ -30,7 +31,7 @@ POLICY_MANAGER: Final = "syncline-policy-controller"
 def foreign_policy_objects() -> list[Obj]:
     """Return what the role needs on another team's cluster, whose owner grants its rights."""
     namespace: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HUB_NAMESPACE}}
-    return [namespace, *hub_cluster_crds(), *hub_policy_crds()]
+    return [namespace, *hub_cluster_crds(), *hub_policy_crds(), *idle_hub_crds()]
 
 
 def policy_objects() -> list[Obj]:

@@ -24,6 +24,7 @@ APPLICATIONS, SETS, PROJECTS, CLUSTERS, CONTEXTS = "applications", "applications
 REPOSITORIES, CREDENTIALS, NODES, POOLS = "repositories", "credentials", "nodes", "pools"
 CONFIGS, NAMESPACES = "machineconfigs", "namespaces"
 MANAGED, PLACEMENTS, WORKS, ROLLOUTS = "managedclusters", "placements", "manifestworks", "rollouts"
+POLICIES = "policies"
 TARGETS = "targets"
 """Applications, and ApplicationSets as ``appset/NAME``."""
 KINDS = {
@@ -34,6 +35,7 @@ KINDS = {
     "fleet": {"names": MANAGED},
     "placement": {"name": PLACEMENTS},
     "work": {"name": WORKS},
+    "policy": {"name": POLICIES, "cluster": MANAGED},
     "rollout": {"name": ROLLOUTS, "cluster": MANAGED},
     "repo": {"url": REPOSITORIES, "urls": REPOSITORIES},
     "repocreds": {"urls": CREDENTIALS},
@@ -140,6 +142,7 @@ def _kind(kind: str) -> GVK:
     from syncline.kube.kinds.applicationset import APPLICATION_SET
     from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
     from syncline.kube.kinds.fleetrollouts import ROLLOUT
+    from syncline.kube.kinds.governance import POLICY
     from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG, MACHINE_CONFIG_POOL
     from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER, PLACEMENT
     from syncline.kube.kinds.manifestworks import MANIFEST_WORK
@@ -155,6 +158,7 @@ def _kind(kind: str) -> GVK:
         PLACEMENTS: PLACEMENT,
         WORKS: MANIFEST_WORK,
         ROLLOUTS: ROLLOUT,
+        POLICIES: POLICY,
         NODES: GVK("", "v1", "Node"),
         NAMESPACES: GVK("", "v1", "Namespace"),
     }[kind]
