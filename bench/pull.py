@@ -193,16 +193,19 @@ def story(table: Table, clusters: int, applications: int) -> None:
     count = clusters * applications
     table.title(f"A hub and {clusters} clusters that pull {applications} Applications each, in virtual time")
     begun = time.perf_counter()
-    fleet = PullFleet(clusters)
+    fleet = PullFleet(clusters, poll_s=POLL_S)
     spent = Spent(time.perf_counter() - begun, fleet.meter.seconds())
     table.row("clusters join", f"{spent.wall_s:.0f} s", f"{spent.text()}; {_resident()}")
     with spending(fleet) as spent:
         took = 0.0
         for first in range(0, applications, AT_ONCE):
             last = min(first + AT_ONCE, applications)
+            before = Spent(parts=fleet.meter.seconds())
             fleet.fill(range(first, last))
             took += fleet.crowd.until(_filled(fleet, last), LIMIT_S)
             fleet.forget_history()
+            if count > MOST_AT_REST:
+                _step(table, fleet, before, last, clusters * (last - first))
         fleet.crowd.advance(REST_S)
     beside = f"{spent.text()}; {_resident()}"
     table.row(f"fill: {count:,} Applications Synced, reported", f"{took:.0f} s virtual", beside)
@@ -223,6 +226,16 @@ def story(table: Table, clusters: int, applications: int) -> None:
     _lost(table, fleet)
     table.row("resident at most", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
     table.row("the whole story", f"{time.perf_counter() - begun:.0f} s")
+
+
+def _step(table: Table, fleet: PullFleet, before: Spent, sets: int, made: int) -> None:
+    """Say how far a large fleet is: it may not come to its end."""
+    now = Spent(parts=fleet.meter.seconds())
+    hub, own = now.hub_s - before.hub_s, now.parts[SPOKES] - before.parts[SPOKES]
+    beside = (
+        f"CPU hub {hub / made * 1000:.1f} ms, clusters {own / made * 1000:.1f} ms for each of the last; {_resident()}"
+    )
+    table.row(f"  {sets * len(fleet.clusters):,} Applications so far", "", beside)
 
 
 def _resident() -> str:

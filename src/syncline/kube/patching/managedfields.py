@@ -176,10 +176,26 @@ def _entry(owner: _Owner, owned: _Owned) -> Obj:
     if owned.time:
         entry["time"] = owned.time
     entry["fieldsType"] = "FieldsV1"
-    entry["fieldsV1"] = fieldset.serialise(owned.fields)
+    entry["fieldsV1"] = _shared(fieldset.serialise(owned.fields))
     if owner.subresource:
         entry["subresource"] = owner.subresource
     return entry
+
+
+SHARED_BYTES = 4096
+"""Larger field sets are mostly of one object alone."""
+
+
+def _shared(fields: FieldSet) -> FieldSet:
+    """Return an equal set that all objects share: those of one kind by one writer mostly have the same fields."""
+    raw = msgspec.json.encode(fields)
+    return _decoded_set(raw) if len(raw) <= SHARED_BYTES else fields
+
+
+@lru_cache(maxsize=2048)
+def _decoded_set(raw: bytes) -> FieldSet:
+    found: FieldSet = msgspec.json.decode(raw)
+    return found
 
 
 def with_managed_fields(obj: Obj, entries: list[Obj] | None) -> Obj:
