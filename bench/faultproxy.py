@@ -43,6 +43,8 @@ class FaultProxy:
         self.mode = PASS
         self.refused = 0
         """Connections that met a fault other than a delay."""
+        self.passed_bytes = 0
+        """Bytes passed on, both ways."""
         self._open: set[asyncio.StreamWriter] = set()
         started: Future[int] = Future()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(started)), daemon=True)
@@ -113,6 +115,7 @@ class FaultProxy:
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while data := await reader.read(2**16):
+                self.passed_bytes += len(data)
                 await self._thawed.wait()
                 if self.mode == DELAY:
                     await asyncio.sleep(DELAY_S)

@@ -140,7 +140,7 @@ def figures(table: Table, *, quick: bool) -> None:
 
 def begin(scene: Scene) -> float:
     """Make what an administrator makes, and the objects of the scene; return when."""
-    _administrator(scene)
+    administrate(scene)
     begun = time.perf_counter()
     for file, plural in (("gitopscluster.yaml", "gitopsclusters"), ("applicationset.yaml", "applicationsets")):
         for one in load_all((scene.folder / "pull-model" / file).read_text()).values:
@@ -189,9 +189,11 @@ def _git(repo: Path, *arguments: str) -> str:
 
 
 @contextlib.contextmanager
-def played(table: Table, folder: Path, place: Path, agent: Agent | None = None) -> Iterator[Scene]:
+def played(
+    table: Table, folder: Path, place: Path, agent: Agent | None = None, *, refusing: bool = True
+) -> Iterator[Scene]:
     """Start the hub and the clusters; all have joined when it yields. ``agent`` starts the agent of a cluster; None:
-    the process of each cluster has its own."""
+    the process of each cluster has its own. ``refusing``: whether one cluster writes in managed namespaces only."""
     repo = place / "repo"
     shutil.copytree(folder / "argocd-example-apps", repo)
     for path in (repo, *repo.rglob("*")):
@@ -205,7 +207,7 @@ def played(table: Table, folder: Path, place: Path, agent: Agent | None = None) 
         hub = stack.enter_context(_up(place / "hub", "--hub"))
         scene = Scene(table, folder, repo, hub, Blocking(hub))
         for name in CLUSTERS:
-            more: tuple[str, ...] = ("--rights", "managed-by") if name == REFUSED else ()
+            more: tuple[str, ...] = ("--rights", "managed-by") if refusing and name == REFUSED else ()
             if agent is None:
                 more = (*more, "--join", scene.run("hub", "token", "--server", hub.url).strip(), "--name", name)
             scene.spokes[name] = stack.enter_context(_up(place / name, *more))
@@ -217,8 +219,8 @@ def played(table: Table, folder: Path, place: Path, agent: Agent | None = None) 
                 if time.perf_counter() - begun > LIMIT_S:
                     raise SystemExit(f"{name}: {said}")
                 time.sleep(0.5)
-        path = f"/apis/{OCM}/v1/managedclusters"
-        scene.until("three clusters have joined", lambda: _available(scene.api.send("GET", path)["items"]), begun)
+        listed = f"/apis/{OCM}/v1/managedclusters"
+        scene.until("three clusters have joined", lambda: _available(scene.api.send("GET", listed)["items"]), begun)
         yield scene
 
 
@@ -244,7 +246,7 @@ def _up(folder: Path, *more: str) -> Iterator[Running]:
         yield found
 
 
-def _administrator(scene: Scene) -> None:
+def administrate(scene: Scene) -> None:
     """Make what the scene leaves to an administrator, and a namespace without its label on one cluster."""
     there = f"namespaces/{NAMESPACE}"
     binding = {"apiVersion": f"{OCM}/v1beta2", "kind": "ManagedClusterSetBinding", "metadata": {"name": "global"}}
