@@ -13,13 +13,13 @@ from typing import Protocol
 
 from syncline.apply.handler import SYNC_ACTIONS, SyncHandler
 from syncline.apply.predicting import Predict, PredictHandler, PredictionCache
-from syncline.argo.clusters import ClusterError, cluster_access
+from syncline.argo.clusters import HERE, ClusterError, cluster_access, clusters_of
 from syncline.argo.excluded import ResourceFilter
 from syncline.assembly.roles import Driver, LiveDriver
 from syncline.base.action import Handler
 from syncline.control.cache import Snapshot
 from syncline.control.executor import kube_handlers
-from syncline.control.loop import Joined
+from syncline.control.loop import Joined, Spaces, scopes_of
 from syncline.control.manager import LiveWatches, Port
 from syncline.control.virtual import VirtualDriver, WatchActor
 from syncline.gitops.destinations import SECRETS, Connect, Declared
@@ -28,6 +28,8 @@ from syncline.kube.errors import Unanswered, Unavailable
 from syncline.kube.objects import GroupKind, ObjectRef
 from syncline.kube.transport.kubeconfig import ClusterAccess
 
+MAX_NAMESPACES = 50
+"""Namespaces of a cluster that are watched one by one; each costs a watch of every kind."""
 MAX_CLUSTERS = 200
 """Limit of clusters that one process connects to; each costs its watches."""
 ANSWER_S = 30.0
@@ -59,10 +61,10 @@ class Remote:
         """Whether every wanted kind was listed once, or cannot be read."""
         if not self._whole:
             cache = self.joined.cache
-            wanted = [kind for kind in self.joined.wanted_kinds() if cache.mapper.preferred(kind) is not None]
-            known = (cache.has_synced(kind) or cache.unread(ObjectRef(*kind, "", "")) for kind in wanted)
+            found = map(cache.mapper.preferred, self.joined.wanted_kinds())
+            wanted = [one.group_kind for one in found if one is not None and scopes_of(self.joined, one)]
             anchored = self.anchor is None or cache.has_synced(self.anchor)
-            self._whole = bool(wanted) and anchored and all(known)
+            self._whole = bool(wanted) and anchored and all(map(cache.reads.settled, wanted))
         return self._whole
 
 
@@ -102,7 +104,7 @@ class RemoteClusters:
             return f"cluster {server} is not connected yet"
         if remote.error:
             return remote.error
-        refused = remote.joined.cache.unread(ObjectRef(*NAMESPACES, "", ""))
+        refused = remote.joined.cache.unread(ObjectRef(*remote.anchor, "", "")) if remote.anchor is not None else ""
         if refused:
             return f"cluster {server}: {refused}"
         return "" if remote.observed_whole else f"cluster {server} is being read for the first time"
@@ -142,12 +144,19 @@ class RemoteClusters:
 
     def _open(self, declared: Declared, home: Snapshot) -> None:
         driver, server = self._way.driver, declared.server
-        joined = driver.loop.join(server, is_unmanaged)
+        secret = home.get(ObjectRef(SECRETS.group, SECRETS.kind, self._namespace, declared.secret))
+        named = next(iter(clusters_of([secret] if secret is not None else [], here=False)), HERE)
+        spaces = Spaces(named.namespaces[:MAX_NAMESPACES], named.cluster_resources or not named.namespaces)
+        joined = driver.loop.join(server, is_unmanaged, spaces)
         mine: dict[type, Handler] = dict.fromkeys(SYNC_ACTIONS, SyncHandler(joined.mapper))
         mine[Predict] = PredictHandler(joined.mapper, self.predictions, driver.clock)
         mine |= kube_handlers(joined.mapper, driver.clock, FIELD_MANAGER)
-        remote = self._remotes[server] = Remote(declared, joined, mine)
-        secret = home.get(ObjectRef(SECRETS.group, SECRETS.kind, self._namespace, declared.secret))
+        anchor = NAMESPACES if spaces.wide else None
+        remote = self._remotes[server] = Remote(declared, joined, mine, anchor)
+        if len(named.namespaces) > MAX_NAMESPACES:
+            many = f"its Secret names {len(named.namespaces)} namespaces, and {MAX_NAMESPACES} are watched at most"
+            remote.error = f"cluster {server}: {many}: leave them out to watch the whole cluster"
+            return
         try:
             access = cluster_access(secret or {})
         except ClusterError as error:

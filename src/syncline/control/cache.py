@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from syncline.control.reads import Reads
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import (
     GroupKind,
@@ -179,9 +180,7 @@ class Cache:
         self._objects: dict[GroupKind, dict[str, dict[str, Obj]]] = {}
         self._names: dict[tuple[GroupKind, str], list[str]] = {}
         """Sorted names of a namespace, computed on demand and cached until an object arrives or goes."""
-        self._synced: set[GroupKind] = set()
-        self._unread: dict[GroupKind, str] = {}
-        self._behind: set[GroupKind] = set()
+        self.reads = Reads()
         self._revision: dict[GroupKind, int] = {}
         self._changes: Counter[GroupKind] = Counter()
         self._owned: dict[str, set[_Place]] = {}
@@ -241,30 +240,24 @@ class Cache:
             self._reindex((kind, namespace, name), old, None)
         return old
 
-    def mark_synced(self, kind: GroupKind) -> None:
-        self._synced.add(kind)
-        self._unread.pop(kind, None)
-        self._behind.discard(kind)
+    def mark_synced(self, kind: GroupKind, space: str = "") -> None:
+        """Record that a kind was listed; ``space``: in this namespace, one of several."""
+        self.reads.listed(kind, space)
 
-    def mark_unread(self, kind: GroupKind, why: str) -> None:
+    def mark_unread(self, kind: GroupKind, why: str, space: str = "") -> None:
         """Record that a kind is served but cannot be read: its objects here are outdated, and absence means nothing."""
-        self._unread[kind] = why
+        self.reads.refused(kind, why, space)
 
-    def mark_behind(self, kind: GroupKind, behind: bool = True) -> None:
+    def mark_behind(self, kind: GroupKind, behind: bool = True, space: str = "") -> None:
         """Record that the watch of a kind failed, or works again."""
-        if behind:
-            self._behind.add(kind)
-        else:
-            self._behind.discard(kind)
+        self.reads.behind(kind, behind, space)
 
     def forget_kind(self, kind: GroupKind) -> list[Obj]:
         """Remove all objects of a kind that is no longer served; return them."""
         gone = self.objects(kind)
         for obj in gone:
             self.drop(kind, namespace_of(obj), name_of(obj))
-        self._synced.discard(kind)
-        self._unread.pop(kind, None)
-        self._behind.discard(kind)
+        self.reads.forget(kind)
         return gone
 
     def saw_revision(self, kind: GroupKind, revision: str) -> None:
@@ -427,19 +420,19 @@ class Cache:
                         found.setdefault(value, set()).add((kind, namespace, name))
 
     def has_synced(self, kind: GroupKind) -> bool:
-        return kind in self._synced and kind not in self._unread
+        return self.reads.has_synced(kind)
 
     def unread(self, ref: ObjectRef) -> str:
-        return self._unread.get(ref.group_kind, "")
+        return self.reads.why_unread(ref)
 
     def reads_all(self) -> bool:
-        return not self._unread
+        return self.reads.whole
 
     def changes(self, kind: GroupKind) -> int:
         return self._changes[kind]
 
     def follows(self, kind: GroupKind) -> bool:
-        return kind in self._synced and kind not in self._behind
+        return self.reads.follows(kind)
 
     def kinds(self) -> Iterator[GroupKind]:
         yield from sorted(self._objects)

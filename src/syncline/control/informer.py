@@ -16,8 +16,11 @@ from syncline.control.cache import Cache
 from syncline.kube import client
 from syncline.kube.client import Batch, Request, Response
 from syncline.kube.errors import ApiError, Unanswered, error_from_status
-from syncline.kube.objects import Obj, ResourceInfo, meta, name_of, namespace_of, resource_version
+from syncline.kube.objects import GroupKind, Obj, ResourceInfo, meta, name_of, namespace_of, resource_version
 
+CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+Part = tuple[GroupKind, str]
+"""What one informer watches: a kind, and the namespace if it has one for each."""
 CHANGES = ("ADDED", "MODIFIED", "DELETED")
 SHOWN_BYTES = 24
 """Shown bytes of an invalid event: enough to tell HTML from JSON, too few for the value of a Secret."""
@@ -37,12 +40,14 @@ class Change:
 class Scope:
     """The objects of a kind that are watched: those of a namespace (empty: all), by a field selector. ``metadata``:
     only who they are and in which version is requested and cached (:data:`IDENTITY`). ``lean``: managedFields are not
-    cached; only for objects that are never written as a whole."""
+    cached; only for objects that are never written as a whole. ``part``: the kind is watched namespace by namespace,
+    and this is the one of ``namespace``; else the scope is all of the kind that is watched."""
 
     namespace: str = ""
     fields: str = ""
     metadata: bool = False
     lean: bool = False
+    part: bool = False
 
 
 WHOLE = Scope()
@@ -58,6 +63,8 @@ class Informer:
         self._scope = scope
         self._cache = cache
         self._version = ""
+        self.space = scope.namespace if scope.part else ""
+        """The namespace, if others of the kind are watched by other informers."""
 
     @property
     def needs_list(self) -> bool:
@@ -113,20 +120,20 @@ class Informer:
             old = self._cache.put(kind, obj)
             if old is None or resource_version(old) != resource_version(obj):
                 changes.append(Change(old, obj))
-        for known in self._cache.objects(kind):
+        for known in self._cache.objects(kind, self.space) if self.space else self._cache.objects(kind):
             if (namespace_of(known), name_of(known)) not in seen:
                 self._cache.drop(kind, namespace_of(known), name_of(known))
                 changes.append(Change(known, None))
         self._version = version
         self._cache.saw_revision(kind, self._version)
-        self._cache.mark_synced(kind)
+        self._cache.mark_synced(kind, self.space)
         return changes
 
     def received(self, batch: Batch) -> tuple[list[Change], ApiError | None]:
         """Store watch events; return the changes, and an error if the batch held an ERROR or malformed event. Events
         before the error count. After Gone call :meth:`failed`, which makes the next request a list."""
         changes: list[Change] = []
-        self._cache.mark_behind(self.info.group_kind, False)
+        self._cache.mark_behind(self.info.group_kind, False, self.space)
         for each in batch:
             try:
                 what, obj = _event_of(each) if isinstance(each, bytes) else each
@@ -163,7 +170,7 @@ class Informer:
 
     def failed(self, error: ApiError) -> None:
         """Record an error of list or watch. After 410 the kind is listed again; the driver repeats other requests."""
-        self._cache.mark_behind(self.info.group_kind)
+        self._cache.mark_behind(self.info.group_kind, space=self.space)
         if error.code == 410:
             self.relist()
 

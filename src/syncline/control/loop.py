@@ -20,7 +20,7 @@ from syncline.base.journal import Entry, Journal
 from syncline.control.cache import Cache
 from syncline.control.controller import EVERY, HOME, Controller, MapToKeys, Predicate
 from syncline.control.executor import Execution, HandlersOf, Together, execute
-from syncline.control.informer import Change, Scope
+from syncline.control.informer import CRDS, WHOLE, Change, Informer, Part, Scope
 from syncline.control.plan import (
     Apply,
     Create,
@@ -41,7 +41,7 @@ from syncline.control.workqueue import BACKOFF_BASE_S, Key, WorkQueue
 from syncline.kube.client import PatchType, Request
 from syncline.kube.errors import AlreadyExists, Conflict, TooManyRequests
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of, resource_version
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, ref_of, resource_version
 
 T = TypeVar("T")
 
@@ -105,6 +105,31 @@ class _OwnWrite:
     deadline: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Spaces:
+    """The only namespaces of a cluster that are watched; empty: all. ``wide``: objects of the cluster are watched,
+    too. Definitions of kinds always are."""
+
+    names: tuple[str, ...] = ()
+    wide: bool = True
+
+    def of(self, info: ResourceInfo, scope: Scope) -> tuple[Scope, ...]:
+        """Return the parts of a scope."""
+        if not self.names or not info.namespaced:
+            return (scope,) if self.wide or info.group_kind == CRDS else ()
+        return tuple(replace(scope, namespace=name, part=True) for name in self.names)
+
+    def outside(self, ref: ObjectRef, mapper: Mapper) -> str:
+        """Return why an object is not watched; empty if it is."""
+        info = mapper.preferred(ref.group_kind)
+        if info is None or not self.names:
+            return ""
+        if not info.namespaced:
+            return "" if self.wide or ref.group_kind == CRDS else f"{ref.kind} of the cluster are not watched"
+        known = not ref.namespace or ref.namespace in self.names
+        return "" if known else f"namespace {ref.namespace} is not among those that are watched"
+
+
 class Watched(Protocol):
     """A cluster that a driver watches: that of a :class:`ControlLoop`, or a :class:`Joined` one."""
 
@@ -112,6 +137,7 @@ class Watched(Protocol):
     cache: Cache
     scopes: Mapping[GroupKind, Scope | None]
     """Kinds of which only a part is watched, or nothing (None)."""
+    spaces: Spaces
     wanted_changed: Callable[[], None]
     """Set by the driver, called when :meth:`wanted_kinds` changed."""
 
@@ -123,16 +149,40 @@ class Watched(Protocol):
 
     def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None: ...
 
-    def unread(self, kind: GroupKind, why: str) -> None: ...
+    def unread(self, kind: GroupKind, why: str, space: str = "") -> None: ...
+
+
+def part_of(informer: Informer) -> Part:
+    """Return what an informer watches."""
+    return informer.info.group_kind, informer.space
+
+
+def scopes_of(watched: Watched, info: ResourceInfo) -> tuple[Scope, ...]:
+    """Return what of a kind is watched, each by an informer of its own; empty: nothing."""
+    scope = watched.scopes.get(info.group_kind, WHOLE)
+    return watched.spaces.of(info, scope) if scope is not None else ()
+
+
+def informers_of(watched: Watched, info: ResourceInfo) -> tuple[Informer, ...]:
+    """Return the informers of a kind: mostly one, none for what is not watched."""
+    scopes = scopes_of(watched, info)
+    watched.cache.reads.expect(info.group_kind, (one.namespace for one in scopes if one.part))
+    return tuple(Informer(info, watched.cache, one) for one in scopes)
 
 
 class Joined:
     """Another cluster of a loop, with its own cache; a driver watches it for the loop."""
 
-    def __init__(self, loop: ControlLoop, name: str, leaves_out: Callable[[GroupKind], bool]) -> None:
+    def __init__(
+        self, loop: ControlLoop, name: str, leaves_out: Callable[[GroupKind], bool], spaces: Spaces = Spaces()
+    ) -> None:
+        self.spaces = spaces
         self.mapper = Mapper()
         self.cache = Cache(self.mapper)
+        if spaces.names:
+            self.cache.reads.outside = partial(spaces.outside, mapper=self.mapper)
         self.scopes: Mapping[GroupKind, Scope | None] = {}
+        """Kinds of which only a part is watched, or nothing (None)."""
         self.wanted_changed: Callable[[], None] = lambda: None
         self._followed: frozenset[GroupKind] = frozenset()
         self._loop, self._name, self._leaves_out = loop, name, leaves_out
@@ -156,8 +206,8 @@ class Joined:
     def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None:
         self._loop.changed(kind, changes, self._name)
 
-    def unread(self, kind: GroupKind, why: str) -> None:
-        self._loop.unread(kind, why, self._name)
+    def unread(self, kind: GroupKind, why: str, space: str = "") -> None:
+        self._loop.unread(kind, why, space, self._name)
 
 
 class ControlLoop:
@@ -195,6 +245,7 @@ class ControlLoop:
         self._strict = strict
         self._leaves_out = leaves_out
         self.scopes = scopes
+        self.spaces = Spaces()
         self.wanted_changed: Callable[[], None] = lambda: None
         self.joined: dict[str, Joined] = {}
         """The other clusters, by name."""
@@ -243,9 +294,11 @@ class ControlLoop:
 
     # -- other clusters ----------------------------------------------------------------------------------------
 
-    def join(self, name: str, leaves_out: Callable[[GroupKind], bool] | None = None) -> Joined:
+    def join(
+        self, name: str, leaves_out: Callable[[GroupKind], bool] | None = None, spaces: Spaces = Spaces()
+    ) -> Joined:
         """Add a cluster; a driver watches it."""
-        joined = self.joined[name] = Joined(self, name, leaves_out or self._leaves_out)
+        joined = self.joined[name] = Joined(self, name, leaves_out or self._leaves_out, spaces)
         for controller in self.controllers.values():
             if EVERY in (controller.cluster, *(watch.cluster for watch in controller.watches)):
                 for index, values in controller.indices.items():
@@ -338,15 +391,15 @@ class ControlLoop:
         elif key not in self._lost:
             self.queue.add(key, self._clock.now())
 
-    def unread(self, kind: GroupKind, why: str, cluster: str = HOME) -> None:
-        """Record that a kind cannot be read any more, or (``why`` empty) can again. The keys that read it reconcile, so
-        that they report it and conclude nothing from missing objects."""
+    def unread(self, kind: GroupKind, why: str, space: str = "", cluster: str = HOME) -> None:
+        """Record that a kind cannot be read any more (in a namespace that is watched by itself), or (``why`` empty) can
+        again. The keys that read it reconcile, so that they report it and conclude nothing from missing objects."""
         cache = self._cache_of(cluster)
-        was = cache.unread(ObjectRef(*kind, "", "")) if cache is not None else why
+        was = cache.unread(ObjectRef(*kind, space, "")) if cache is not None else why
         if cache is None or bool(why) == bool(was):
             return
         if why:
-            cache.mark_unread(kind, why)
+            cache.mark_unread(kind, why, space)
         readers = {name for name, controller in self.controllers.items() if kind in controller.reads}
         for name in readers | {route.controller for route in self._routes_of(kind, cluster)}:
             if self.controllers[name].cluster in (cluster, EVERY):

@@ -18,10 +18,9 @@ from typing import Any, Protocol, TypeVar
 from syncline.base.action import Work
 from syncline.base.clock import Clock, steady_now
 from syncline.control.executor import Together
-from syncline.control.informer import WHOLE, Informer
-from syncline.control.loop import ControlLoop, Watched
+from syncline.control.informer import CRDS, Informer, Part
+from syncline.control.loop import ControlLoop, Watched, informers_of, part_of
 from syncline.control.pools import Pools
-from syncline.control.virtual import CRDS
 from syncline.control.vitals import Complaints, Health, LeaseSigns, Signs, WatchSigns, verdict
 from syncline.control.workqueue import Key, backoff_s
 from syncline.kube.client import Batch, Request, Response, Transport, taking
@@ -188,6 +187,11 @@ async def _together(wanted: Together, port: Port, run: Callable[[Work], Awaitabl
     return results
 
 
+def _name(part: Part) -> str:
+    kind, space = part
+    return f"{kind} in {space}" if space else str(kind)
+
+
 class LiveWatches:
     """Discovers and watches one cluster until it is cancelled. It calls ``moved`` after each change."""
 
@@ -215,11 +219,11 @@ class LiveWatches:
         self._moved = moved
         self._rediscover = asyncio.Event()
         watched.wanted_changed = self._rediscover.set
-        self._informers: dict[GroupKind, asyncio.Task[None]] = {}
-        self._relists: dict[GroupKind, Callable[[], None]] = {}
+        self._informers: dict[Part, asyncio.Task[None]] = {}
+        self._relists: dict[Part, Callable[[], None]] = {}
         self._looked: dict[GroupKind, asyncio.Event] = {}
         """For kinds with waiters, an event that is set at the next list."""
-        self._unlisted: set[GroupKind] = set()
+        self._unlisted: set[Part] = set()
         self.listed = asyncio.Event()
         """Set when every wanted kind was listed once, or cannot be."""
 
@@ -242,41 +246,43 @@ class LiveWatches:
                 await asyncio.sleep(wait_s(attempt + 1, error, self._draw))
         self.signs.discovery = ""
         wanted = self.watched.wanted_kinds() | {CRDS}
-        for kind in sorted(wanted - set(self._informers)):
-            info, scope = self.watched.mapper.preferred(kind), self.watched.scopes.get(kind, WHOLE)
-            if info is not None and scope is not None:
-                informer = Informer(info, self.watched.cache, scope)
-                self._unlisted.add(kind)
-                self.signs.watches[str(kind)] = WatchSigns(self._steady(), needed=kind in self._needed)
-                self._begin_watch(group, kind, informer)
-        for kind in sorted(set(self._informers)):
-            if self.watched.mapper.preferred(kind) is None or kind not in wanted:
-                self._informers.pop(kind).cancel()
-                self._relists.pop(kind)
-                self.signs.watches.pop(str(kind), None)
-                self.watched.cache.forget_kind(kind)
-                self._asked(kind)
+        for kind in sorted(wanted):
+            info = self.watched.mapper.preferred(kind)
+            for informer in informers_of(self.watched, info) if info is not None else ():
+                part = part_of(informer)
+                if part not in self._informers:
+                    self._unlisted.add(part)
+                    self.signs.watches[_name(part)] = WatchSigns(self._steady(), needed=kind in self._needed)
+                    self._begin_watch(group, part, informer)
+        for part in sorted(set(self._informers)):
+            if self.watched.mapper.preferred(part[0]) is None or part[0] not in wanted:
+                self._informers.pop(part).cancel()
+                self._relists.pop(part)
+                self.signs.watches.pop(_name(part), None)
+                self.watched.cache.forget_kind(part[0])
+                self._asked(part)
 
-    def _begin_watch(self, group: asyncio.TaskGroup, kind: GroupKind, informer: Informer) -> None:
-        task = group.create_task(self._inform(informer), name=f"watch {kind}")
-        self._informers[kind] = task
-        self._relists[kind] = partial(self._relist, group, kind, informer)
+    def _begin_watch(self, group: asyncio.TaskGroup, part: Part, informer: Informer) -> None:
+        task = group.create_task(self._inform(informer), name=f"watch {_name(part)}")
+        self._informers[part] = task
+        self._relists[part] = partial(self._relist, group, part, informer)
 
-    def _relist(self, group: asyncio.TaskGroup, kind: GroupKind, informer: Informer) -> None:
-        self._informers[kind].cancel()
+    def _relist(self, group: asyncio.TaskGroup, part: Part, informer: Informer) -> None:
+        self._informers[part].cancel()
         informer.relist()
-        self._begin_watch(group, kind, informer)
+        self._begin_watch(group, part, informer)
 
     async def look_again(self, kind: GroupKind) -> None:
         """Wait until the kind was listed once more: the cache is as old as its watch is late. A caller that was
         interrupted calls again and waits for the same list."""
-        if kind not in self._relists:
+        whole = kind, ""
+        if whole not in self._relists:
             return
         listed = self._looked.get(kind)
         if listed is None:
             listed = self._looked[kind] = asyncio.Event()
             if self.signs.watches[str(kind)].listed:
-                self._relists[kind]()
+                self._relists[whole]()
         await listed.wait()
         self._looked.pop(kind, None)
 
@@ -294,8 +300,8 @@ class LiveWatches:
             await self._discover(group)
 
     async def _inform(self, informer: Informer) -> None:
-        kind, name = informer.info.group_kind, str(informer.info.group_kind)
-        failures = 0
+        kind, part = informer.info.group_kind, part_of(informer)
+        name, failures = _name(part), 0
         while True:
             refused: ApiError | None = None
             began, resumes = self._steady(), not informer.needs_list
@@ -303,14 +309,14 @@ class LiveWatches:
             try:
                 if informer.needs_list:
                     found = await drive(informer.whole_list(), self._port)
-                    self.watched.unread(kind, "")
+                    self.watched.unread(kind, "", informer.space)
                     self._moved()  # also for an empty list, which brings no change
                     changes = informer.listed(found)
                     for start in range(0, len(changes), WATCH_BATCH):
                         self._changed(kind, changes[start : start + WATCH_BATCH])
                         await asyncio.sleep(0)
                     self.signs.watched(name, self._steady(), trouble="", listed=True)
-                    self._asked(kind)
+                    self._asked(part)
                     if kind in self._looked:
                         self._looked[kind].set()
                 async for batch in self._port.watch(informer.watch_request()):
@@ -331,26 +337,27 @@ class LiveWatches:
             failures += 1
 
     def _refused(self, informer: Informer, error: ApiError, failures: int) -> None:
-        kind = informer.info.group_kind
+        part = part_of(informer)
+        name = _name(part)
         informer.failed(error)
         if error.code == 404:
             self._rediscover.set()
         if error.code != 410 or failures:
-            self.signs.watched(str(kind), self._steady(), trouble=str(error))
-            self._complain(str(kind), error)
-        listed = self.signs.watches[str(kind)].listed
+            self.signs.watched(name, self._steady(), trouble=str(error))
+            self._complain(name, error)
+        listed = self.signs.watches[name].listed
         settled = self._sees() and (error.code in NOT_LISTED or failures >= LIST_ATTEMPTS)
         if (error.code == Forbidden.code and not listed) or (settled and (error.code == Forbidden.code or not listed)):
             self._unread(informer, error)
         if settled:
-            self._asked(kind)
+            self._asked(part)
 
     def _unread(self, informer: Informer, error: ApiError) -> None:
         """Mark a kind as unreadable, since a kind that was not listed may have objects. A revoked right counts from the
         next refusal; after other errors the cached objects stay valid."""
         if error.code != NotFound.code:
             informer.relist()
-            self.watched.unread(informer.info.group_kind, str(error))
+            self.watched.unread(informer.info.group_kind, str(error), informer.space)
             self._moved()
 
     def _sees(self) -> bool:
@@ -360,10 +367,10 @@ class LiveWatches:
         own = [sign for sign in signs if sign.needed] or signs
         return any(sign.listed and not sign.trouble for sign in own)
 
-    def _asked(self, kind: GroupKind) -> None:
+    def _asked(self, part: Part) -> None:
         """Note that a kind was listed, or cannot be. Work begins when this holds for all: half a cluster looks like
         deletions."""
-        self._unlisted.discard(kind)
+        self._unlisted.discard(part)
         if not self._unlisted:
             self.listed.set()
 

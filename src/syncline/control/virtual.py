@@ -22,8 +22,8 @@ from syncline.base.action import Unfinished, Work
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.control.executor import run_in_place
-from syncline.control.informer import WHOLE, Informer
-from syncline.control.loop import ControlLoop, Watched
+from syncline.control.informer import CRDS, Informer, Part
+from syncline.control.loop import ControlLoop, Watched, informers_of, part_of
 from syncline.control.workqueue import Key
 from syncline.kube.client import Batch, Transport, taking
 from syncline.kube.errors import ApiError, Forbidden, error_from_status
@@ -37,7 +37,6 @@ RETRY = timedelta(seconds=1)
 """How long after its second failure a request of a watch is repeated."""
 WATCH_BATCH = 1000
 """Events of one kind taken in one go."""
-CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 class NotIdleError(AssertionError):
@@ -82,14 +81,14 @@ class WatchActor:
         self.watched = watched
         self._clock = clock
         self._transport = transport
-        self._watching: dict[GroupKind, _Watching] = {}
-        self._news: dict[GroupKind, None] = {}
-        self._refused: set[GroupKind] = set()
+        self._watching: dict[Part, _Watching] = {}
+        self._news: dict[Part, None] = {}
+        self._refused: set[Part] = set()
         """Kinds that cannot be read; they are requested again with every event."""
         self._ranks = 0
         self._stale_discovery = True
         watched.wanted_changed = self._rediscover
-        self._failed: set[GroupKind] = set()
+        self._failed: set[Part] = set()
         """Kinds whose last request failed."""
         self.stirred: Callable[[], None] = lambda: None
         """Called when there are events to take in, for drivers of very many actors."""
@@ -114,12 +113,12 @@ class WatchActor:
         if not self._news:
             return moved
         news, self._news = self._news | dict.fromkeys(sorted(self._refused)), {}
-        known = [kind for kind in news if kind in self._watching]
+        known = [part for part in news if part in self._watching]
         if len(known) > 1:
-            known.sort(key=lambda kind: self._watching[kind].rank)
-        for kind in known:
-            watching = self._watching.get(kind)
-            if watching is not None and self._pump_kind(kind, watching):
+            known.sort(key=lambda part: self._watching[part].rank)
+        for part in known:
+            watching = self._watching.get(part)
+            if watching is not None and self._pump_part(part, watching):
                 moved = True
         return moved
 
@@ -134,73 +133,75 @@ class WatchActor:
         self._stale_discovery = False
         self.watched.mapper.replace(found)
         wanted = self.watched.wanted_kinds() | {CRDS}
-        for kind in sorted(wanted - set(self._watching)):
-            info, scope = self.watched.mapper.preferred(kind), self.watched.scopes.get(kind, WHOLE)
-            if info is not None and scope is not None:
-                self._ranks += 1
-                self._watching[kind] = _Watching(self._ranks, Informer(info, self.watched.cache, scope))
-                self._news[kind] = None
-        for kind in sorted(set(self._watching)):
-            if self.watched.mapper.preferred(kind) is None or kind not in wanted:
-                self._forget(kind)
+        for kind in sorted(wanted):
+            info = self.watched.mapper.preferred(kind)
+            for informer in informers_of(self.watched, info) if info is not None else ():
+                part = part_of(informer)
+                if part not in self._watching:
+                    self._ranks += 1
+                    self._watching[part] = _Watching(self._ranks, informer)
+                    self._news[part] = None
+        for part in sorted(set(self._watching)):
+            if self.watched.mapper.preferred(part[0]) is None or part[0] not in wanted:
+                self._forget(part)
         return True
 
     def _rediscover(self) -> None:
         self._stale_discovery = True
 
-    def _forget(self, kind: GroupKind) -> None:
-        watching = self._watching.pop(kind)
+    def _forget(self, part: Part) -> None:
+        watching = self._watching.pop(part)
         if watching.stream is not None:
             watching.stream.close()
-        self.watched.cache.forget_kind(kind)
+        self.watched.cache.forget_kind(part[0])
 
-    def _pump_kind(self, kind: GroupKind, watching: _Watching) -> bool:
-        informer = watching.informer
+    def _pump_part(self, part: Part, watching: _Watching) -> bool:
+        informer, kind = watching.informer, part[0]
         try:
             if informer.needs_list:
                 found = self._transport.send(informer.list_request()).or_raise()
-                self.watched.unread(kind, "")
-                self._refused.discard(kind)
+                self.watched.unread(kind, "", informer.space)
+                self._refused.discard(part)
                 self._tell(kind, informer.listed(found))
             if watching.stream is None or watching.stream.ended:
-                watching.stream = self._open(kind, informer)
+                watching.stream = self._open(part, informer)
                 watching.take = taking(watching.stream)
             batch = watching.take(WATCH_BATCH)
             changes, error = informer.received(batch)
             self._tell(kind, changes)
             if error is not None:
                 raise error
-            self._failed.discard(kind)
+            self._failed.discard(part)
             if len(batch) >= WATCH_BATCH or watching.stream.ended:
-                self._news[kind] = None
+                self._news[part] = None
             return bool(batch)
         except ApiError as error:
             informer.failed(error)
             watching.stream = None
             if error.code == Forbidden.code:
                 informer.relist()
-                self._refused.add(kind)
-                self.watched.unread(kind, str(error))
+                self._refused.add(part)
+                self.watched.unread(kind, str(error), informer.space)
                 return False
-            if kind in self._failed and error.code not in (404, 410):
+            if part in self._failed and error.code not in (404, 410):
                 self._again = self._again or self._clock.now() + RETRY
                 return False
-            self._failed.add(kind)
-            self._news[kind] = None
+            self._failed.add(part)
+            self._news[part] = None
             if error.code == 404:
                 self._stale_discovery = True
-                self._forget(kind)
+                self._forget(part)
             return True
 
-    def _open(self, kind: GroupKind, informer: Informer) -> Stream:
+    def _open(self, part: Part, informer: Informer) -> Stream:
         answer = self._transport.send(informer.watch_request())
         if answer.stream is None:
             raise error_from_status(answer.obj, answer.status)
-        answer.stream.on_ready = partial(self._heard, kind)
+        answer.stream.on_ready = partial(self._heard, part)
         return answer.stream
 
-    def _heard(self, kind: GroupKind) -> None:
-        self._news[kind] = None
+    def _heard(self, part: Part) -> None:
+        self._news[part] = None
         self.stirred()
 
     def _tell(self, kind: GroupKind, changes: list) -> None:  # type: ignore[type-arg]

@@ -10,6 +10,7 @@ from tests.gitops.behaviours.sim import APPS, JOBS, MAPS, MERGE, PROJECTS, Simul
 from tests.gitops.behaviours.test_deletion import CASCADE
 
 from syncline.argo.clusters import Cluster
+from syncline.cluster.access.users import UserInfo
 from syncline.kube.client import Request
 from syncline.kube.objects import Obj, dig, name_of
 
@@ -173,3 +174,97 @@ def test_no_credential_is_printed_anywhere() -> None:
     far.sim.driver.advance(60)
     assert "canary" not in str(far.sim.app()) + str([(e.what, e.why) for e in far.sim.world.journal])
     assert dig(far.ask("GET", f"{JOBS}/hook"), "metadata", "name") == "hook"
+
+
+# -- a token that may read some namespaces only ------------------------------------------------------------------------
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+class Narrow(Far):
+    """A cluster whose token may do everything in ``open``, and nothing else."""
+
+    def __init__(self, *objects: Obj, open: tuple[str, ...] = ("default",), **more: Any) -> None:
+        self.sim = Simulation(*objects, spec={"destination": {"server": FAR, "namespace": "default"}})
+        self.core = self.sim.world.add_cluster(FAR)
+        self.admin = self.core.transport()
+        self.sim.world.others[FAR] = self.core.transport(UserInfo("narrow", ("system:authenticated",)))
+        for name in ("default", "other", "closed"):
+            made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            self.admin.send(Request("POST", "/api/v1/namespaces", body=made))
+        for name in open:
+            self.permit(name)
+        declared(self.sim, **more)
+
+    def permit(self, namespace: str) -> None:
+        rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+        base = f"/apis/{RBAC}/v1/namespaces/{namespace}"
+        made = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": "all"}}
+        self.admin.send(Request("POST", f"{base}/roles", body={**made, "kind": "Role", "rules": [rule]}))
+        subject = {"kind": "User", "apiGroup": RBAC, "name": "narrow"}
+        role = {"apiGroup": RBAC, "kind": "Role", "name": "all"}
+        body = {**made, "kind": "RoleBinding", "subjects": [subject], "roleRef": role}
+        self.admin.send(Request("POST", f"{base}/rolebindings", body=body))
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        headers = {"content-type": MERGE} if method == "PATCH" else {}
+        return self.admin.send(Request(method, path, headers=headers, body=body)).obj
+
+
+def in_space(obj: Obj, namespace: str) -> Obj:
+    return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
+
+
+def test_a_token_for_some_namespaces_works_where_the_secret_names_them() -> None:
+    far = Narrow(config("a"), in_space(config("b"), "other"), open=("default", "other"), namespaces="default,other")
+    assert far.sim.sync({"syncOptions": ["CreateNamespace=true"]})["phase"] == "Succeeded"
+    far.sim.driver.settle()
+    assert far.sim.sync_status() == "Synced" and far.sim.conditions() == {}
+    assert far.names(MAPS) == ["a"]
+    far.ask("PATCH", f"{MAPS}/a", {"data": {"k": "drift"}})
+    far.sim.driver.settle()
+    assert far.sim.sync_status() == "OutOfSync", "each namespace is watched"
+    far.sim.source.commit(config("a"))
+    assert far.sim.sync({"prune": True})["phase"] == "Succeeded"
+    assert far.names(MAPS.replace("default", "other")) == []
+
+
+def test_without_namespaces_in_its_secret_such_a_token_reads_nothing_and_that_is_said() -> None:
+    far = Narrow(config("a"))
+    text = far.sim.conditions()["ComparisonError"]
+    assert 'namespaces is forbidden: User "narrow" cannot list resource "namespaces"' in text
+    assert far.sim.sync_status() == "Unknown"
+
+
+def test_a_namespace_that_may_not_be_read_is_named_and_is_not_empty() -> None:
+    """An Application of other namespaces does not notice."""
+    both = (config("a"), in_space(config("b"), "closed"))
+    far = Narrow(*both, open=("default", "closed", "other"), namespaces="default,closed,other")
+    assert far.sim.sync()["phase"] == "Succeeded"
+    path = f"/apis/{RBAC}/v1/namespaces/closed/rolebindings/all"
+    far.admin.send(Request("DELETE", path))
+    far.sim.driver.advance(5)
+    far.sim.source.commit(config("a"))  # b would be pruned
+    declared_again = {"data": {"name": base64.b64encode(b"far").decode(), "x": base64.b64encode(b"1").decode()}}
+    far.sim.patch(f"{SECRETS}/cluster-far", declared_again)  # all is listed again
+    far.sim.create("mine", {"destination": {"server": FAR, "namespace": "other"}})
+    far.sim.driver.advance(300)
+    text = far.sim.conditions()["ComparisonError"]
+    assert 'configmaps is forbidden: User "narrow" cannot list resource "configmaps"' in text
+    assert 'in the namespace "closed"' in text
+    assert (far.sim.sync_status(), far.sim.sync_status("mine")) == ("Unknown", "OutOfSync")
+    assert far.sim.conditions("mine") == {}
+    state = far.sim.sync({"prune": True})
+    assert state["phase"] == "Error" and 'in the namespace "closed"' in state["message"]
+    assert far.names(MAPS.replace("default", "closed")) == ["b"], "what can't be read is not gone"
+    far.permit("closed")
+    far.ask("PATCH", f"{MAPS}/a", {"metadata": {"labels": {"seen": "1"}}})  # what is refused is asked for again
+    far.sim.driver.advance(300)
+    assert far.sim.sync({"prune": True})["phase"] == "Succeeded"
+    assert far.names(MAPS.replace("default", "closed")) == []
+
+
+def test_more_namespaces_than_are_watched_are_refused_by_number() -> None:
+    far = Narrow(config("a"), namespaces=",".join(f"n{number}" for number in range(60)))
+    text = far.sim.conditions()["ComparisonError"]
+    assert "its Secret names 60 namespaces, and 50 are watched at most" in text

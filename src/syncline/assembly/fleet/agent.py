@@ -25,9 +25,8 @@ from syncline.cluster.access.users import UserInfo
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.executor import kube_handlers
-from syncline.control.informer import Scope
+from syncline.control.informer import CRDS, Scope
 from syncline.control.loop import ControlLoop, Joined
-from syncline.control.virtual import CRDS
 from syncline.fleet.hub.registration.leases import LEASE
 from syncline.fleet.hub.registration.requests import CLUSTERS_GROUP, PREFIX
 from syncline.fleet.spoke.addons.controller import AddOns

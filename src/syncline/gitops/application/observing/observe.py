@@ -470,8 +470,8 @@ def observe_application(
         settings=settings,
         kube_version=looked.mapper.version,
         content=context.content,
-        namespace_live=looked.get(ObjectRef("", "Namespace", "", view.destination_namespace)),
-        unread=_unread(looked, view, named),
+        namespace_live=_namespace(looked, view, cluster),
+        unread=_unread(looked, view, named, cluster),
         project_unread=cache.unread(project_ref) if project is None else "",
         clusters_unread=cache.unread(ObjectRef(*SECRETS, settings.control_namespace, "")),
         clusters=clusters,
@@ -589,8 +589,17 @@ def _live(cache: Snapshot, view: AppView, named: tuple[Named, ...], settings: Ap
     return found
 
 
-def _unread(cache: Snapshot, view: AppView, named: tuple[Named, ...]) -> dict[ObjectRef, str]:
-    """Return which objects of manifests and status, or else needed by a sync, cannot be read, and why."""
+def _namespace(cache: Snapshot, view: AppView, cluster: Cluster | str) -> Obj | None:
+    """Return the destination namespace. One that the Secret of the cluster names is there: it can't be looked at."""
+    name = view.destination_namespace
+    if isinstance(cluster, Cluster) and name in cluster.namespaces and not cluster.cluster_resources:
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    return cache.get(ObjectRef(*NAMESPACES, "", name))
+
+
+def _unread(cache: Snapshot, view: AppView, named: tuple[Named, ...], cluster: Cluster | str) -> dict[ObjectRef, str]:
+    """Return which objects of manifests and status, or else needed by a sync, cannot be read, and why. What the Secret
+    of the cluster leaves out is the comparison's to say."""
     if cache.reads_all():
         return {}
     rows = dig(view.status, "resources", default=[])
@@ -600,7 +609,9 @@ def _unread(cache: Snapshot, view: AppView, named: tuple[Named, ...]) -> dict[Ob
         refs.add(ObjectRef(*NAMESPACES, "", view.destination_namespace))
     if any(ref.group == POOL.group for ref in refs):  # pools are held before a machine config changes
         refs |= {ObjectRef(*POOL, "", ""), ObjectRef(*HOLD.group_kind, "", "")}
-    return {ref: why for ref in sorted(refs) if (why := cache.unread(ref))}
+    there = cluster if isinstance(cluster, Cluster) else HERE
+    mine = [ref for ref in sorted(refs) if not there.refuses(ref.kind, ref.namespace, ref.name)]
+    return {ref: why for ref in mine if (why := cache.unread(ref))}
 
 
 def _referred(
