@@ -337,3 +337,36 @@ def test_a_cluster_extension_says_that_no_controller_works_on_it() -> None:
     world.send("POST", "/apis/olm.operatorframework.io/v1/clusterextensions", {**body, "spec": spec})
     (said,) = world.get("/apis/olm.operatorframework.io/v1/clusterextensions/widgets")["status"]["conditions"]
     assert (said["type"], said["status"], said["reason"]) == ("Installed", "False", "NoController")
+
+
+def test_what_belongs_to_an_operator_has_its_label_and_is_listed() -> None:
+    world = one_version()
+    world.namespace("team")
+    world.subscribe("team", "widgets")
+    world.until("team", "widgets.v1.0.0")
+    world.time.advance(10)
+    label = "operators.coreos.com/widgets.team"
+    assert label in world.subscription("team", "widgets")["metadata"]["labels"]
+    copy = world.get(f"{OLM}/default/clusterserviceversions/widgets.v1.0.0")
+    assert label not in copy["metadata"]["labels"], "a copy is no component"
+    listed = world.get("/apis/operators.coreos.com/v1/operators/widgets.team")["status"]["components"]
+    assert [one["kind"] for one in listed["refs"]] == [
+        *("ClusterRole", "ClusterRoleBinding", "ClusterServiceVersion", "CustomResourceDefinition", "Deployment"),
+        *("InstallPlan", "OperatorCondition", "ServiceAccount", "Subscription"),
+    ]
+    (phase,) = listed["refs"][2]["conditions"]
+    assert (phase["type"], phase["reason"]) == ("Succeeded", "InstallSucceeded")
+
+
+def test_a_bundle_of_which_there_is_only_an_image_says_so() -> None:
+    only = bundle("widgets", "1.0.0")
+    only["properties"] = [one for one in only["properties"] if one["type"] != "olm.csv.metadata"]
+    world = Operators(package("widgets"), channel("widgets", "stable", "widgets.v1.0.0"), only)
+    world.namespace("team", "team")
+    world.subscribe("team", "widgets")
+    world.time.advance(10)
+    failed = world.condition("team", "widgets", "BundleUnpackFailed")
+    assert failed["message"].startswith(
+        "Bundle unpacking failed - ImageNotPulled: image example.com/widgets:1.0.0 of bundle widgets.v1.0.0 cannot be"
+    )
+    assert world.plans("team") == []

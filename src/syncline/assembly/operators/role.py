@@ -16,6 +16,7 @@ from syncline.kube.kinds.operatorlifecycle import operator_crds
 from syncline.kube.objects import Obj
 from syncline.patterns.operators.behaving import Behaviours
 from syncline.patterns.operators.catalogs.manifests import package_manifest_crd
+from syncline.patterns.operators.controllers.adoption import adoption_controller, operator_controller
 from syncline.patterns.operators.controllers.behaviours import behaviour_controller
 from syncline.patterns.operators.controllers.extensions import extension_controllers
 from syncline.patterns.operators.controllers.groups import group_controller
@@ -43,6 +44,8 @@ def operators_role(offers: Offers, behaviours: Behaviours, objects: Sequence[Obj
             version_controller(),
             group_controller(),
             behaviour_controller(behaviours),
+            adoption_controller(),
+            operator_controller(),
             *extension_controllers(),
         ),
         user=OLM,

@@ -22,6 +22,7 @@ UNCOPIABLE = frozenset(
     )
 )
 STATUS_HASH = "olm.operatorframework.io/nonStatusCopyHash"
+_COMPONENT = "operators.coreos.com/"
 _MARKS = (OPERATOR_GROUP, OPERATOR_NAMESPACE)
 
 
@@ -72,7 +73,9 @@ def _copy(csv: Obj, status: Obj, namespace: str, found: Obj | None) -> list[Acti
     marks = {**kept, STATUS_HASH: hashlib.sha256(text.encode()).hexdigest()[:16]}
     why, name = f"its operator watches {namespace}", name_of(csv)
     if found is None:
-        labels = {**labels_of(csv), COPIED_FROM: namespace_of(csv)}
+        # A copy is no component of the operator.
+        own = {key: value for key, value in labels_of(csv).items() if not key.startswith(_COMPONENT)}
+        labels = {**own, COPIED_FROM: namespace_of(csv)}
         metadata = {"name": name, "namespace": namespace, "labels": labels, "annotations": marks}
         made = {"apiVersion": SERVICE_VERSION.api_version, "kind": SERVICE_VERSION.kind, "metadata": metadata}
         return [Create({**made, "spec": csv.get("spec")}, why)]

@@ -262,6 +262,7 @@ def _single(pool: _Pool, identity: str, who: Sequence[str], only: str, what: str
 
 def _steps(request: Request, entries: Sequence[Entry]) -> Resolved:
     steps: list[Obj] = []
+    lookups: list[Obj] = []
     changed: dict[str, Obj] = {}
     for entry in entries:
         mine = [one for one in request.subscriptions if _subscribes(one, entry)]
@@ -269,12 +270,23 @@ def _steps(request: Request, entries: Sequence[Entry]) -> Resolved:
         if mine and all(name == entry.name and name in request.csvs for name in current):
             continue
         steps += steps_of_bundle(entry, request.namespace)
+        lookups += () if entry.bundle.objects else (_unreadable(entry),)
         if not mine:
             steps.append(subscription_step(entry, request.namespace))
         for one, name in zip(mine, current, strict=True):
             if name != entry.name:
                 changed[name_of(one)] = {**one, "status": {**(one.get("status") or {}), "currentCSV": entry.name}}
-    return Resolved(tuple(ordered(steps)), tuple(changed.values()))
+    return Resolved(tuple(ordered(steps)), tuple(changed.values()), tuple(lookups))
+
+
+def _unreadable(entry: Entry) -> Obj:
+    """Return the lookup of a bundle of which the catalogue has only the image."""
+    said = f"image {entry.bundle.image or 'of no name'} of bundle {entry.name} cannot be pulled here"
+    fix = "give the catalogue its manifests (olm.bundle.object) or metadata (olm.csv.metadata)"
+    why = {"type": "BundleLookupFailed", "status": "True", "reason": "ImageNotPulled", "message": f"{said}; {fix}"}
+    source = {"namespace": entry.source.namespace, "name": entry.source.name}
+    where = {"path": entry.bundle.image, "identifier": entry.name, "replaces": entry.replaces}
+    return {**where, "catalogSourceRef": source, "conditions": [why]}
 
 
 def _subscribes(subscription: Obj, entry: Entry) -> bool:
