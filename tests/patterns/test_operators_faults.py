@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.patterns.operating import Flaky, Operators, bundle, channel, package
+from tests.patterns.operating import OLM, Flaky, Operators, bundle, channel, package
 
 ENTRIES = (
     {"name": "widgets.v1.0.0"},
@@ -42,3 +42,61 @@ def test_an_upgrade_ends_the_same_when_the_controllers_are_killed_again_and_agai
         world.restart()
     world.time.advance(200)
     installed(world)
+
+
+JUNK = ("x", 7, ["x"], {"containers": "x"}, {"containers": [7]}, {"containers": [{"name": "c", "env": "x"}]})
+
+
+@pytest.mark.parametrize("pod", [one for one in JUNK if isinstance(one, dict)])
+def test_a_strategy_that_cannot_be_read_fails_its_operator_alone(pod: dict[str, object]) -> None:
+    world = Operators(*DOCUMENTS)
+    world.namespace("team", "team")
+    deployment = {"name": "d", "spec": {"selector": {}, "template": {"spec": pod}}}
+    install = {"strategy": "deployment", "spec": {"deployments": [deployment]}}
+    modes = [{"type": "OwnNamespace", "supported": True}]
+    body = {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {"name": "hostile"},
+        "spec": {"displayName": "hostile", "install": install, "installModes": modes},
+    }
+    world.send("POST", f"{OLM}/team/clusterserviceversions", body)
+    world.time.advance(10)
+    assert world.reason("team", "hostile") == "InvalidInstallStrategy"
+
+
+@pytest.mark.parametrize("value", [*JUNK, "{", '{"properties": 7}', '{"properties": [{"type": "olm.constraint"}]}'])
+def test_properties_that_cannot_be_read_stop_the_resolution_with_a_reason(value: object) -> None:
+    world = Operators(*DOCUMENTS)
+    world.namespace("team", "team")
+    text = value if isinstance(value, str) else '{"properties": [{"type": "olm.constraint", "value": 7}]}'
+    body = {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {"name": "hostile", "annotations": {"operatorframework.io/properties": text}},
+        "spec": {"displayName": "hostile", "install": {"strategy": "deployment", "spec": {"deployments": []}}},
+    }
+    world.send("POST", f"{OLM}/team/clusterserviceversions", body)
+    world.subscribe("team", "widgets")
+    world.time.advance(10)
+    assert world.condition("team", "widgets", "ResolutionFailed")["reason"] == "ErrorPreventedResolution"
+
+
+@pytest.mark.parametrize("manifest", ["", "{", "[]", "7", '{"kind": "Pod"}', '{"kind": 7, "metadata": {"name": "a"}}'])
+def test_a_step_that_cannot_be_read_fails_its_install_plan(manifest: str) -> None:
+    world = Operators(*DOCUMENTS)
+    world.namespace("team", "team")
+    body = {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "InstallPlan",
+        "metadata": {"name": "hostile"},
+        "spec": {"approval": "Automatic", "approved": True, "clusterServiceVersionNames": []},
+    }
+    world.send("POST", f"{OLM}/team/installplans", body)
+    names = dict.fromkeys(("group", "kind", "name", "sourceName", "sourceNamespace", "version"), "x")
+    step = {"resolving": "x", "status": "Unknown", "resource": {**names, "manifest": manifest}}
+    status = {"phase": "Installing", "catalogSources": [], "plan": [step]}
+    world.send("PATCH", f"{OLM}/team/installplans/hostile/status", {"status": status})
+    world.time.advance(120)
+    after = world.get(f"{OLM}/team/installplans/hostile")["status"]
+    assert (after["phase"], after["message"]) == ("Failed", "error parsing step manifest: x")

@@ -41,8 +41,21 @@ class NotInstalled:
 
 def strategy_problem(csv: Obj) -> str:
     """Return why the install strategy cannot be read; "" if it can."""
-    name = dig(csv, "spec", "install", "strategy", default="")
-    return "" if name == "deployment" else "unrecognized install strategy"
+    if dig(csv, "spec", "install", "strategy", default="") != "deployment":
+        return "unrecognized install strategy"
+    for spec in deployment_specs(csv):
+        pod = dig(spec, "spec", "template", "spec", default=None) or {}
+        for field in ("containers", "initContainers", "volumes", "tolerations"):
+            entries = pod.get(field) or []
+            if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+                return f"deployment {spec.get('name')}: {field} of its pods is not a list of objects"
+        for one in (*(pod.get("containers") or ()), *(pod.get("initContainers") or ())):
+            if not all(isinstance(one.get(field) or [], list) for field in ("env", "envFrom", "volumeMounts")):
+                return f"deployment {spec.get('name')}: env, envFrom and volumeMounts are lists"
+        marks = dig(spec, "spec", "template", "metadata", "annotations", default=None) or {}
+        if not isinstance(marks, dict):
+            return f"deployment {spec.get('name')}: annotations of its pods are not a map"
+    return ""
 
 
 def deployment_specs(csv: Obj) -> Sequence[Obj]:

@@ -13,7 +13,7 @@ from syncline.base.clock import format_time
 from syncline.kube.kinds.operatorlifecycle import GROUP, INSTALL_PLAN, SUBSCRIPTION
 from syncline.kube.objects import Obj, annotations_of, api_version, dig, name_of, namespace_of, owner_references, uid_of
 from syncline.patterns.operators.names import GENERATED_BY
-from syncline.patterns.operators.resolver.constraints import installed_properties
+from syncline.patterns.operators.resolver.constraints import installed_properties, package_named
 from syncline.patterns.operators.subscriptions import (
     AT_LATEST,
     RESOLUTION_FAILED,
@@ -176,8 +176,11 @@ def _planned_csv(plan: Obj, package: str) -> str:
     for step in dig(plan, "status", "plan", default=None) or ():
         if step["resource"].get("kind") != "ClusterServiceVersion":
             continue
-        properties = installed_properties(json.loads(step["resource"].get("manifest") or "{}"))
-        if any(one.kind == "olm.package" and one.value.get("packageName") == package for one in properties):
+        try:
+            properties = installed_properties(json.loads(step["resource"].get("manifest") or "{}"))
+        except (ValueError, AttributeError, RecursionError):
+            continue  # The InstallPlan itself says that it cannot be read.
+        if package_named(properties) == package:
             return str(step["resource"].get("name") or "")
     return ""
 

@@ -64,6 +64,7 @@ class _Step:
     index: int
     action: Apply | Create | None = None
     waits: bool = False
+    problem: str = ""
 
 
 def plan(looked: Looked, now: datetime) -> Plan:
@@ -97,7 +98,11 @@ def _pending(looked: Looked) -> list[_Step]:
     for index, step in enumerate(dig(looked.plan, "status", "plan", default=None) or ()):
         if step.get("status") in DONE:
             continue
-        obj: Obj = json.loads(step["resource"].get("manifest") or "{}")
+        obj = _manifest(step)
+        if obj is None:
+            name = step["resource"].get("name")
+            made.append(_Step(index, problem=f"error parsing step manifest: {name}"))
+            continue
         owner, resolving = looked.csvs.get(str(step.get("resolving") or "")), str(step.get("resolving") or "")
         kind = str(step["resource"].get("kind"))
         if kind == SERVICE_VERSION.kind:
@@ -115,6 +120,17 @@ def _pending(looked: Looked) -> list[_Step]:
             manager = f"{MANAGER}/{resolving}"[:MANAGER_LENGTH]
             made.append(_Step(index, Apply(wanted, manager, f"step {index + 1}", force=True, user=user)))
     return made
+
+
+def _manifest(step: Obj) -> Obj | None:
+    """Return the object of a step; None: it is no object with kind and name."""
+    try:
+        found = json.loads(step["resource"].get("manifest") or "{}")
+    except (ValueError, RecursionError):
+        return None
+    named = isinstance(found, dict) and isinstance(found.get("metadata"), dict) and found["metadata"].get("name")
+    typed = named and isinstance(found.get("kind"), str) and isinstance(found.get("apiVersion"), str)
+    return found if typed else None
 
 
 def _user(looked: Looked) -> str:
@@ -164,6 +180,9 @@ def _after(looked: Looked, current: Obj, results: Mapping[ObjectRef, Result], no
     steps: list[Obj] = list(dig(current, "status", "plan", default=None) or ())
     error, forbidden, waits = "", False, False
     for one in _pending(looked):
+        if one.problem:
+            error = one.problem
+            continue
         if one.waits:
             waits = True
             continue

@@ -88,6 +88,9 @@ def _constraint(value: Any, depth: int = 0) -> Predicate:
     """Read the value of ``olm.constraint``."""
     if depth > MOST_DEEP or not isinstance(value, dict):
         raise ConstraintError(f"constraints stand in one another at most {MOST_DEEP} deep, and each is an object")
+    known = ("gvk", "package", "all", "any", "not")
+    if any(value.get(word) is not None and not isinstance(value[word], dict) for word in known):
+        raise ConstraintError(f"each of {', '.join(known)} is an object")
     if value.get("gvk"):
         return providing(_api(value["gvk"]))
     if value.get("package"):
@@ -139,6 +142,12 @@ def _noted(text: str, name: str) -> tuple[Property, ...]:
         return tuple(Property(str(one["type"]), one["value"]) for one in noted)
     except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise ConstraintError(f'failed to retrieve properties of csv "{name}": {error}') from None
+
+
+def package_named(properties: Iterable[Property]) -> str:
+    """Return the package that properties name; "" if they name none."""
+    given = (one.value for one in properties if one.kind == "olm.package" and isinstance(one.value, dict))
+    return str(next(given, {}).get("packageName") or "")
 
 
 def _described(one: Obj) -> Obj:

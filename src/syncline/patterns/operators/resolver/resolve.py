@@ -14,6 +14,7 @@ from syncline.patterns.operators.resolver.constraints import (
     ConstraintError,
     Predicate,
     installed_properties,
+    package_named,
     requirements,
 )
 from syncline.patterns.operators.resolver.search import Rule, TooManySteps, solve
@@ -107,8 +108,7 @@ def _installed(request: Request) -> Iterable[Entry]:
         if forward and _replaced_in_vain(csv, request.csvs):
             continue
         properties = installed_properties(csv)
-        named = [one.value.get("packageName") for one in properties if one.kind == "olm.package"]
-        bundle = Bundle(name, str(named[0] or "") if named else "", _version(csv), properties=properties)
+        bundle = Bundle(name, package_named(properties), _version(csv), properties=properties)
         yield Entry(bundle, "", source, name, subscribed=name in by_csv)
 
 
