@@ -32,6 +32,7 @@ SETS = "/apis/argoproj.io/v1alpha1/namespaces/default/applicationsets"
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/default/applications"
 REVISIONS = "/apis/apps/v1/namespaces/{}/controllerrevisions"
 MERGE = {"content-type": "application/merge-patch+json"}
+ALONE = {"name": "alone", "labels": {names.PULL: "true"}}
 RELEASE, BEFORE = "3fa9c1e2ab44", "77aa01b2c3d4"
 
 
@@ -152,8 +153,37 @@ def test_stop_makes_the_roll_out_of_a_set_that_has_no_order_yet(served: Served, 
     assert "ApplicationSet default/new has no FleetRollout: no order" in shell("rollout", "get", "new", code=1)
     assert "rollout/new stopped" in shell("rollout", "stop", "new")
     assert spec_of(served, "new")["of"] == {"kind": "ApplicationSet", "name": "new"}
-    shell("rollout", "stop", "app/shop-c1")
-    assert spec_of(served, "shop-c1.app")["of"] == {"kind": "Application", "name": "shop-c1"}
+    make(served, "gone")
+    alone = ask(served, "GET", f"{APPS}/gone-c1")
+    ask(served, "POST", APPS, {**alone, "metadata": {**ALONE, "annotations": alone["metadata"]["annotations"]}})
+    shell("rollout", "stop", "app/alone")
+    assert spec_of(served, "alone.app")["of"] == {"kind": "Application", "name": "alone"}
+    for name, kind in (("new", "ApplicationSet"), ("alone.app", "Application")):
+        (owner,) = ask(served, "GET", f"{ROLLOUTS}/{name}")["metadata"]["ownerReferences"]
+        assert (owner["kind"], f"{owner['name']}.") == (kind, f"{name.removesuffix('.app')}."), "it goes with its owner"
+
+
+def test_a_stop_that_holds_nothing_back_yet_says_so(served: Served, shell: Shell) -> None:
+    template: Obj = {"metadata": {"name": "x"}, "spec": {"project": "default", "destination": {}}}
+    kind = {"apiVersion": APPLICATION_SET.api_version, "kind": APPLICATION_SET.kind}
+    spec = {"generators": [], "template": template}
+    ask(served, "POST", SETS, {**kind, "metadata": {"name": "empty"}, "spec": spec})
+    said = shell("rollout", "stop", "empty")
+    assert "next: no cluster pulls an Application of it now; one that comes does not begin" in said
+
+
+def test_a_roll_back_can_be_taken_back(served: Served, shell: Shell) -> None:
+    ask(served, "POST", ROLLOUTS, rollout("undo"))
+    status(served, "undo", {"release": RELEASE, "phase": "RolledBack", "clusters": []})
+    ask(served, "PATCH", f"{ROLLOUTS}/undo", {"spec": {"rollBack": {"from": RELEASE}}})
+    said = shell("rollout", "roll-back", "undo", "--undo")
+    assert f"rollout/undo goes forward to release {RELEASE} again" in said
+    assert "rollBack" not in spec_of(served, "undo")
+
+
+def test_a_list_of_one_namespace_says_which(shell: Shell) -> None:
+    said = shell("rollout", "list", "-n", "kube-system")
+    assert said == "No FleetRollouts found in namespace kube-system; -A lists those of all namespaces.\n"
 
 
 def test_a_cluster_is_skipped_and_included_again(served: Served, shell: Shell) -> None:
@@ -171,9 +201,29 @@ def test_a_cluster_is_skipped_and_included_again(served: Served, shell: Shell) -
         (["get", "shpo"], 1, "ApplicationSet shpo does not exist; `syncline rollout list -A` shows the roll-outs."),
         (["get", "a/b/c/d"], 2, "names no roll-out; write SET, app/NAME or NAMESPACE/SET"),
         (["get", "shop", "--watch", "-o", "json"], 2, "--watch prints lines"),
+        (["get", "shop", "--watch", "--timeout", "-5"], 2, "-5 is not in the range x>=0"),
+        (["get", "a?b=c"], 2, "'a?b=c' is no name: "),
+        (["get", "../shop"], 2, "'..' is no name: "),
+        (["get", "shop", "-n", "a b"], 2, "'a b' is no name: "),
+        (["get", "shop", "-n", "other"], 1, "namespace default has a roll-out of that name: -n default"),
+        (["stop", "app/shop-c1"], 1, "is of ApplicationSet shop, whose roll-out orders it: write shop"),
+        (["stop", "shop", "--reason", "x" * 1025], 2, "it has 1025 characters; at most 1024 are kept"),
         (["roll-back", "shop"], 2, "nothing was rolled back: add --yes"),
     ],
-    ids=["skip other", "unknown", "usage", "watch as json", "roll back unasked"],
+    ids=[
+        "skip other",
+        "unknown",
+        "usage",
+        "watch as json",
+        "watch before now",
+        "a query",
+        "a path",
+        "no namespace",
+        "another namespace",
+        "of a set",
+        "a novel",
+        "roll back unasked",
+    ],
 )
 def test_nonsense_is_refused_with_what_to_write(shell: Shell, words: list[str], code: int, text: str) -> None:
     assert text in shell("rollout", *words, code=code)

@@ -207,7 +207,8 @@ def _plan_rollout(
     order = plan_rollout(Wanted(ref, None, None, against, namespace, kubeconfig, context))
     if order is None:
         raise CommandFailed(
-            f"{ref.namespace}/{ref.name} has no order over clusters in force: its Applications are written at once"
+            f"{ref.namespace}/{ref.name} has no order over clusters in force: its Applications are written at once, if "
+            f"it has any that clusters pull; `syncline rollout list -A` shows the roll-outs"
         )
     if output:
         print_documents(order_obj(order), output)

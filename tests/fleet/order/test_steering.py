@@ -55,10 +55,10 @@ def test_resume_does_not_pass_over_a_cluster_that_failed() -> None:
     assert found.spec == OF
     assert found.follows == (
         "aws-3 failed, which stops the waves after: correct the cause in Git, or pass over a cluster: syncline rollout "
-        "skip",
+        "skip shop",
     )
     assert steering.resume(rollout(stopped={})).follows == (
-        "wave 1 goes on as far as its gates permit: syncline rollout get",
+        "wave 1 goes on as far as its gates permit: syncline rollout get shop",
     )
 
 
@@ -102,8 +102,25 @@ def test_roll_back_names_who_goes_back_and_who_has_nothing_to_go_back_to() -> No
 
 def test_roll_back_of_a_stopped_roll_out_moves_nothing_before_resume() -> None:
     assert back(rollout(stopped={"since": "x"}), "aws-1").follows[-1] == (
-        "it is stopped, so nothing moves before: syncline rollout resume"
+        "it is stopped, so nothing moves before: syncline rollout resume shop"
     )
+
+
+def test_a_roll_back_is_taken_back_and_one_that_is_over_is_forgotten() -> None:
+    going = steering.go_forward(rollout(rollBack={"from": RELEASE}, stopped={"since": "x"}))
+    assert (going.spec, going.done) == ({**OF, "stopped": {"since": "x"}}, f"goes forward to release {RELEASE} again")
+    assert going.follows[-1].endswith("syncline rollout resume shop")
+    over = steering.go_forward(rollout(rollBack={"from": "0123456789ab"}))
+    assert (over.spec, over.done, over.follows) == (OF, "forgets a roll back that is over", ())
+    assert steering.go_forward(rollout()).done == "does not roll back"
+    assert back(rollout(rollBack={"from": RELEASE})).follows == (
+        "to go forward to it again: syncline rollout roll-back shop --undo",
+    )
+
+
+def test_in_a_roll_back_a_cluster_that_is_included_again_goes_back() -> None:
+    given = rollout(rollBack={"from": RELEASE}, skip=[{"cluster": "aws-3", "release": RELEASE}])
+    assert "cluster aws-3 goes back when its gates permit it" in steering.unskip(given, "aws-3", MEMBERS).follows[0]
 
 
 STOPPED = {"stopped": {"since": "2026-03-01T11:00:00Z", "reason": "slow", "by": "ada"}}

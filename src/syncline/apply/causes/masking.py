@@ -13,11 +13,13 @@ from syncline.apply.causes.advice import with_command
 from syncline.apply.causes.view import Found, View
 from syncline.base.cause import Cause
 from syncline.base.masking import Masker
-from syncline.kube.objects import GroupKind, Obj, ObjectRef
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, labels_of
 from syncline.kube.secretvalues import secret_masker
 
 SECRET = GroupKind("", "Secret")
 REF_PARTS = 4
+CLUSTER_LABEL = "argocd.argoproj.io/secret-type"
+"""Label of Argo CD's Secrets; ``cluster``: it is a destination."""
 
 
 def masked(view: View, namespace: str, text: str) -> str:
@@ -50,9 +52,17 @@ def masked_found(view: View, found: Found, own: Masker | None = None) -> Found:
 def _masker(view: View, namespaces: Iterable[str]) -> Masker:
     def secrets() -> Iterator[Obj]:
         for namespace in namespaces:
-            yield from view.cluster.objects(SECRET, namespace)
+            yield from map(_without_names, view.cluster.objects(SECRET, namespace))
 
     return secret_masker(secrets)
+
+
+def _without_names(secret: Obj) -> Obj:
+    """Return a Secret without what is no secret of it: name and address of a cluster, which every report names."""
+    data = secret.get("data")
+    if labels_of(secret).get(CLUSTER_LABEL) != "cluster" or not isinstance(data, dict):
+        return secret
+    return {**secret, "data": {key: value for key, value in data.items() if key not in ("name", "server")}}
 
 
 def _all(cause: Cause) -> Iterator[Cause]:

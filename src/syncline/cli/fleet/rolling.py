@@ -20,7 +20,8 @@ from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kinds.fleetrollouts import ROLLOUT
-from syncline.kube.objects import GVK, Obj, annotations_of, dig, name_of, namespace_of
+from syncline.kube.objects import GVK, Obj, annotations_of, dig, name_of, namespace_of, uid_of
+from syncline.kube.text.names import dns_subdomain
 
 REVISIONS = GVK("apps", "v1", "ControllerRevision")
 """Releases that a cluster has proven, in its namespace."""
@@ -42,12 +43,14 @@ LIST = "syncline rollout list -A"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Whose roll-out is meant. ``rollout``: None while no order is in force."""
+    """Whose roll-out is meant. ``rollout``: None while no order is in force; ``behind``: the set or Application,
+    then."""
 
     namespace: str
     owner: GVK
     name: str
     rollout: Obj | None = None
+    behind: Obj | None = None
 
     @property
     def rollout_name(self) -> str:
@@ -63,11 +66,15 @@ class Group:
         return f"app/{self.name}" if self.owner == APPLICATION else self.name
 
     def empty(self) -> Obj:
-        """Return the FleetRollout of a group that has none."""
+        """Return the FleetRollout of a group that has none; it goes with the set or the Application."""
+        metadata: Obj = {"name": self.rollout_name, "namespace": self.namespace}
+        if self.behind is not None:
+            owner = {"apiVersion": self.owner.api_version, "kind": self.owner.kind, "name": self.name}
+            metadata["ownerReferences"] = [{**owner, "uid": uid_of(self.behind)}]
         return {
             "apiVersion": ROLLOUT.api_version,
             "kind": ROLLOUT.kind,
-            "metadata": {"name": self.rollout_name, "namespace": self.namespace},
+            "metadata": metadata,
             "spec": {"of": {"kind": self.owner.kind, "name": self.name}},
         }
 
@@ -85,6 +92,9 @@ def group_of(link: Connection, text: str, namespace: str | None) -> Group:
     if not rest or "/" in inner:
         raise CommandFailed(f"{text!r} names no roll-out; write SET, app/NAME or NAMESPACE/SET", USAGE)
     space = inner or namespace
+    for part in filter(None, (rest, space)):
+        if problems := dns_subdomain(part):
+            raise CommandFailed(f"{part[:80]!r} is no name: {problems[0]}", USAGE)
     if owner == ROLLOUT:
         owner, rest = (APPLICATION, rest.removesuffix(ALONE)) if rest.endswith(ALONE) else (APPLICATION_SET, rest)
     found = _named(link, ROLLOUT, f"{rest}{ALONE}" if owner == APPLICATION else rest, space)
@@ -95,9 +105,23 @@ def group_of(link: Connection, text: str, namespace: str | None) -> Group:
     behind = _named(link, owner, rest, space)
     if behind is None:
         raise CommandFailed(
-            f"{owner.kind} {'/'.join(part for part in (space, rest) if part)} does not exist{_near(link, rest)}"
+            f"{owner.kind} {'/'.join(part for part in (space, rest) if part)} does not exist{_near(link, rest, space)}"
         )
-    return Group(namespace_of(behind), owner, rest)
+    if owner == APPLICATION:
+        _orderable(behind)
+    return Group(namespace_of(behind), owner, rest, behind=behind)
+
+
+def _orderable(app: Obj) -> None:
+    """Raise CommandFailed for an Application that has no roll-out of its own."""
+    where = f"Application {namespace_of(app)}/{name_of(app)}"
+    if of := names.owning_set(app):
+        raise CommandFailed(f"{where} is of ApplicationSet {of}, whose roll-out orders it: write {of}")
+    if not names.is_carried(app):
+        raise CommandFailed(
+            f"{where} is pulled by no cluster, so there is nothing to roll out: label {names.PULL}=true and annotation "
+            f"{names.CLUSTER} say which cluster pulls it"
+        )
 
 
 def _named(link: Connection, gvk: GVK, name: str, space: str | None) -> Obj | None:
@@ -121,10 +145,15 @@ def _named(link: Connection, gvk: GVK, name: str, space: str | None) -> Obj | No
     return found[0] if found else None
 
 
-def _near(link: Connection, name: str) -> str:
+def _near(link: Connection, name: str, space: str | None) -> str:
+    """Return what to try: another namespace that has the name, or similar names in the one that was asked for."""
     listed = link.send(client.list_(hub_kind(link, ROLLOUT), "", limit=MAX_NAMES))
-    there = [name_of(one) for one in listed.obj.get("items") or ()] if listed.ok else []
-    return f"; `{LIST}` shows the roll-outs.{did_you_mean(name, there)}"
+    there = list(listed.obj.get("items") or ()) if listed.ok else []
+    elsewhere = sorted(namespace_of(one) for one in there if name_of(one) == name and namespace_of(one) != space)
+    if elsewhere:
+        return f"; namespace {elsewhere[0]} has a roll-out of that name: -n {elsewhere[0]}"
+    similar = [name_of(one) for one in there if space in (None, namespace_of(one))]
+    return f"; `{LIST}` shows the roll-outs.{did_you_mean(name, similar)}"
 
 
 def rollout_of(link: Connection, text: str, namespace: str | None) -> tuple[Group, Obj]:

@@ -16,6 +16,7 @@ from syncline.cli.fleet.rolling import (
     asked,
     clusters_of_group,
     group_of,
+    members_of,
     own_name,
     proven_releases,
     rollout_of,
@@ -36,7 +37,7 @@ from syncline.cli.views.fleet.rollout import (
 )
 from syncline.fleet.pull.order import steering
 from syncline.fleet.pull.order.explaining import phase_of
-from syncline.kube.kinds.fleetrollouts import ROLLOUT
+from syncline.kube.kinds.fleetrollouts import MAX_TEXT, ROLLOUT
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
 RESOURCE = f"fleetrollout.{ROLLOUT.group}"
@@ -83,13 +84,15 @@ def list_rollouts(
         print_names(RESOURCE, [f"{namespace_of(one)}/{name_of(one)}" if everywhere else name_of(one) for one in found])
     elif output in ("json", "yaml"):
         print_documents(found, output)
+    elif not found and space:
+        print(f"No FleetRollouts found in namespace {space}; -A lists those of all namespaces.")
     else:
         print_table(rollout_rows(found, now, wide=output == "wide"), len(found), "FleetRollouts")
 
 
 @rollout.command()
 @click.option("-w", "--watch", "watching", is_flag=True, help="Print each change, until it is done, back, or failed.")
-@click.option("--timeout", default=0, help="Seconds to watch; 0 is for ever.")
+@click.option("--timeout", default=0, type=click.IntRange(min=0), help="Seconds to watch; 0 is for ever.")
 @output_option("json", "yaml", "name")
 @target_options
 def get(
@@ -152,8 +155,18 @@ def _is_current(found: Obj) -> bool:
     return observed is None or observed == dig(found, "metadata", "generation")
 
 
+def _reason(_context: click.Context, _option: click.Parameter, text: str) -> str:
+    """Refuse a reason that the FleetRollout cannot hold."""
+    if len(text) > MAX_TEXT:
+        raise click.BadParameter(f"it has {len(text)} characters; at most {MAX_TEXT} are kept")
+    return text
+
+
+reason_option = click.option("--reason", default="", callback=_reason, help="Why; people see it.")
+
+
 @rollout.command()
-@click.option("--reason", default="", help="Why; people see it.")
+@reason_option
 @target_options
 def stop(name: str, reason: str, namespace: str | None, kubeconfig: str | None, context: str | None) -> None:
     """Stop a roll-out: no further cluster begins. What has begun goes on.
@@ -165,6 +178,8 @@ def stop(name: str, reason: str, namespace: str | None, kubeconfig: str | None, 
         group = group_of(link, name, namespace)
         by, now = own_name(link), link.now()
         tell(group, written(link, group, lambda found: steering.stop(found, reason, by, now)))
+        if not members_of(link, group):
+            click.echo("next: no cluster pulls an Application of it now; one that comes does not begin")
 
 
 @rollout.command()
@@ -211,21 +226,26 @@ def unskip(name: str, cluster: str, namespace: str | None, kubeconfig: str | Non
 
 
 @rollout.command("roll-back")
-@click.option("--reason", default="", help="Why; people see it.")
+@reason_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--undo", is_flag=True, help="Take a roll back back: the release goes out again, the first wave first.")
 @target_options
 def roll_back(
-    name: str, reason: str, yes: bool, namespace: str | None, kubeconfig: str | None, context: str | None
+    name: str, reason: str, yes: bool, undo: bool, namespace: str | None, kubeconfig: str | None, context: str | None
 ) -> None:
     """Put back the release that each cluster has proven before the current one, the last wave first, by the same gates.
 
-    It shows what each cluster goes back to, and asks. A change in Git ends the roll back.
+    It shows what each cluster goes back to, and asks. A change in Git ends the roll back, and so does --undo.
 
     \b
     Example:  syncline rollout roll-back shop --reason "wrong image"
+              syncline rollout roll-back shop --undo
     """
     with Connection(kubeconfig, context) as link:
         group, found = rollout_of(link, name, namespace)
+        if undo:
+            tell(group, written(link, group, steering.go_forward))
+            return
         by, now = own_name(link), link.now()
         proven = proven_releases(link, group, str(dig(found, "status", "release") or ""))
         members = clusters_of_group(link, group)

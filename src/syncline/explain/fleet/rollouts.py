@@ -22,9 +22,9 @@ from syncline.fleet.pull.order.explaining import (
     entry_cause,
     phase_of,
     rollout_cause,
-    typed_target,
     waits_for_cluster,
 )
+from syncline.fleet.pull.order.steering import typed_target
 from syncline.kube.kinds.fleetrollouts import ROLLOUT
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of, namespace_of
 

@@ -9,8 +9,8 @@ from typing import Any
 from syncline.base.clock import format_time, time_or_none
 from syncline.cli.frame.output import age, one_line, table
 from syncline.cli.views.application import short_revision
-from syncline.fleet.pull.order.explaining import phase_of, since_of
-from syncline.fleet.pull.order.steering import Proven, carrying, counted, stopped_by
+from syncline.fleet.pull.order.explaining import ENDED, phase_of, since_of
+from syncline.fleet.pull.order.steering import Proven, carrying, counted, stopped_by, typed_target
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
 
 HEADERS = ("NAMESPACE", "NAME", "OF", "PHASE", "SINCE", "WAVE", "DONE", "FAILED", "RELEASE")
@@ -106,7 +106,8 @@ def _header(rollout: Obj, now: datetime) -> list[str]:
         named = " ".join(str(one[key]) for key in ("repoURL", "chart") if one.get(key))
         lines.append(f"            {named} {_revision(one)}")
     if "stopped" in spec:
-        lines.append(f"  stopped:  {stopped_by(spec['stopped']).strip(' :')}; syncline rollout resume lets it go on")
+        said = one_line(stopped_by(spec["stopped"])).strip(" :")
+        lines.append(f"  stopped:  {said}; syncline rollout resume {typed_target(rollout)} lets it go on")
     release = status.get("release")
     for one in spec.get("skip") or ():
         counts = "" if one.get("release") == release else f" (of release {one.get('release')}: it does not count now)"
@@ -114,7 +115,7 @@ def _header(rollout: Obj, now: datetime) -> list[str]:
     back = spec.get("rollBack") or {}
     if back:
         counts = "" if back.get("from") == release else ": it has ended, since the release is another one"
-        reason = f" ({back['reason']})" if back.get("reason") else ""
+        reason = f" ({one_line(str(back['reason']))})" if back.get("reason") else ""
         lines.append(f"  back:     from release {back.get('from')}{reason}{counts}")
     return lines
 
@@ -154,8 +155,13 @@ def history_rows(rollout: Obj, now: datetime) -> str:
 
 
 def history_of(rollout: Obj) -> list[Obj]:
-    """Return the releases of a roll-out, the newest first."""
-    found: Sequence[Obj] = dig(rollout, "status", "history") or ()
+    """Return the releases of a roll-out, the newest first: the one under way, with its phase, and those that ended."""
+    status: Obj = rollout.get("status") or {}
+    found: list[Obj] = list(status.get("history") or ())
+    listed = any(one.get("release") == status.get("release") and not one.get("endedAt") for one in found)
+    if status.get("release") and phase_of(rollout) not in ENDED and not listed:
+        current: Obj = {key: status[key] for key in ("release", "revisions", "startedAt") if key in status}
+        found.insert(0, {**current, "outcome": phase_of(rollout)})
     return sorted(found, key=lambda one: str(one.get("startedAt") or ""), reverse=True)
 
 
@@ -204,7 +210,7 @@ def progress_lines(before: Obj | None, after: Obj) -> Iterator[str]:
     clusters_before = {_key(one): one for one in old.get("clusters") or ()}
     for one in clusters_of(after):
         said = _cluster_line(one)
-        if said != _cluster_line(clusters_before.get(_key(one)) or {}):
+        if _news(one) != _news(clusters_before.get(_key(one)) or {}):
             yield said
     left = {_key(one) for one in new.get("clusters") or ()}
     for key in sorted(set(clusters_before) - left):
@@ -212,6 +218,13 @@ def progress_lines(before: Obj | None, after: Obj) -> Iterator[str]:
     if (old.get("phase"), old.get("message")) != (new.get("phase"), new.get("message")):
         message = one_line(str(new.get("message") or ""))
         yield f"{phase_of(after)}" + (f": {message}" if message else "")
+
+
+def _news(one: Obj) -> str:
+    """Return what makes a line about a cluster new: of one that waits for another one not how that one is, which
+    its own line says."""
+    said = _cluster_line(one)
+    return said.partition(" (")[0].partition(", until ")[0] if one.get("state") == "Waiting" else said
 
 
 def _key(one: Obj) -> tuple[str, str]:

@@ -42,6 +42,8 @@ class Facts:
     broken: str = ""
     """The first resource that failed, and why; empty: none."""
     errors: tuple[str, ...] = ()
+    retries: bool = False
+    """The operation that runs has failed before."""
     differs: str = ""
     """The first resource that is not as wanted; empty: the agent does not say."""
     refused: str = ""
@@ -120,6 +122,7 @@ def _of_report(content: Mapping[str, Any], work: Obj, common: Mapping[str, Any])
         started=_text(operation, "startedAt"),
         operation_message=_short(operation.get("message")),
         broken=_broken(content),
+        retries="etrying attempt #" in _text(operation, "message"),
         differs=_differs(content),
         errors=tuple(f"{one.get('type')}: {_short(one.get('message'))}" for one in errors[:3]),
         unbegun=after is not None and after in (_text(operation, "startedAt"), started_at(work)),
@@ -178,11 +181,12 @@ def judge(facts: Facts, release: str, before: str | None, pins: Sequence[str]) -
         return Judged(why="the cluster has not begun the requested sync")
     if facts.stale:
         return Judged(why="its controllers have not compared this release yet" + _also(facts))
+    broken = f"; {facts.broken}" if facts.broken else ""
     if facts.phase in _BUSY:
-        return Judged(why="an operation runs" + (f": {facts.operation_message}" if facts.operation_message else ""))
+        running = f": {facts.operation_message}" if facts.operation_message else ""
+        return Judged(why=f"an operation runs{running}{broken if facts.retries else ''}")
     ended_badly = facts.phase in _FAILED
     said = f"its operation {facts.phase}" + (f": {facts.operation_message}" if facts.operation_message else "")
-    broken = f"; {facts.broken}" if facts.broken else ""
     if ended_badly and before is not None and facts.started != before:
         return Judged(failed=said + broken)
     if facts.errors:

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from syncline.argo.application import USUAL_NAMESPACE
 from syncline.base.cause import OR, Cause
 from syncline.base.clock import time_or_none
-from syncline.fleet.pull.order.steering import stopped_by
-from syncline.kube.objects import Obj, dig, namespace_of, ref_of
+from syncline.fleet.pull.order.steering import stopped_by, target_of, typed_target
+from syncline.kube.objects import Obj, dig, ref_of
 
 ENDED: Final = ("Done", "RolledBack", "Unordered")
 """Phases in which nothing waits."""
@@ -22,19 +21,6 @@ URGENT: Final = ("Failed", "Stopped")
 _RANK: Final = ("Failed", "Proving", "Progressing", "Permitted", "Waiting")
 """States of clusters, in the order in which causes name them; others are not waits."""
 _THEN: Final = {"Proving": "it has proved the release", "Waiting": "its gates are looked at again"}
-
-
-def target_of(rollout: Obj) -> str:
-    """Return what people write for a roll-out: the name of its set, or ``app/NAME``."""
-    of = dig(rollout, "spec", "of") or {}
-    return f"{'app/' if of.get('kind') == 'Application' else ''}{of.get('name') or ''}"
-
-
-def typed_target(rollout: Obj, cluster: str = "") -> str:
-    """Return what people write for a roll-out, and a cluster of it, after a command."""
-    words = f"{target_of(rollout)} {cluster}".strip()
-    space = namespace_of(rollout)
-    return words if space in ("", USUAL_NAMESPACE) else f"{words} -n {space}"
 
 
 def phase_of(rollout: Obj) -> str:

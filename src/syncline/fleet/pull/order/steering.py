@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from syncline.argo.application import USUAL_NAMESPACE
 from syncline.base.clock import format_time, time_or_none
 from syncline.fleet.pull import names
-from syncline.kube.objects import Obj, annotations_of, dig, name_of, owner_references
+from syncline.kube.objects import Obj, annotations_of, dig, name_of, namespace_of, owner_references
 
 BEGUN: Final = ("Permitted", "Progressing", "Proving", "Failed")
 """States of a cluster in ``status.clusters`` that carries the release, or may carry it at any moment."""
@@ -62,6 +63,19 @@ def proven_before(revisions: Iterable[Obj], app: Obj, release: str) -> Proven | 
     return Proven(cluster, name_of(app), str(dig(newest, "data", "groupRelease")), since)
 
 
+def target_of(rollout: Obj) -> str:
+    """Return what people write for a roll-out: the name of its set, or ``app/NAME``."""
+    of = dig(rollout, "spec", "of") or {}
+    return f"{'app/' if of.get('kind') == 'Application' else ''}{of.get('name') or ''}"
+
+
+def typed_target(rollout: Obj, cluster: str = "") -> str:
+    """Return what people write for a roll-out, and a cluster of it, after a command."""
+    words = f"{target_of(rollout)} {cluster}".strip()
+    space = namespace_of(rollout)
+    return words if space in ("", USUAL_NAMESPACE) else f"{words} -n {space}"
+
+
 def carrying(rollout: Obj, members: Iterable[str]) -> tuple[str, ...]:
     """Return the clusters of ``members`` that carry the current release, done or under way."""
     current_release(rollout)
@@ -88,13 +102,14 @@ def resume(rollout: Obj) -> Steered:
     if failed:
         follows.append(
             f"{listed(failed)} failed, which stops the waves after: correct the cause in Git, or pass over a cluster: "
-            "syncline rollout skip"
+            f"syncline rollout skip {typed_target(rollout)}"
         )
     if "stopped" not in spec:
         return Steered(spec, "is not stopped", tuple(follows))
     left = [one for one in _waves(rollout) if one.get("pending")]
     if left and not failed:
-        follows.append(f"wave {left[0].get('wave')} goes on as far as its gates permit: syncline rollout get")
+        see = f"syncline rollout get {typed_target(rollout)}"
+        follows.append(f"wave {left[0].get('wave')} goes on as far as its gates permit: {see}")
     return Steered(_without(spec, "stopped"), "goes on", tuple(follows))
 
 
@@ -129,7 +144,8 @@ def unskip(rollout: Obj, cluster: str, members: Collection[str]) -> Steered:
         _member(cluster, members)
         return Steered(spec, f"does not pass over cluster {cluster}")
     asked = {**spec, "skip": kept} if kept else _without(spec, "skip")
-    follows = (f"cluster {cluster} gets the release when its gates permit it; the waves after it wait for it",)
+    what = "goes back" if _goes_back(rollout) else "gets the release"
+    follows = (f"cluster {cluster} {what} when its gates permit it; the waves after it wait for it",)
     return Steered(asked, f"includes cluster {cluster} again", follows)
 
 
@@ -142,8 +158,9 @@ def roll_back(
     """
     spec: Obj = rollout.get("spec") or {}
     release = current_release(rollout)
-    if dig(spec, "rollBack", "from") == release:
-        return Steered(spec, f"rolls back from release {release} already")
+    if _goes_back(rollout):
+        undo = f"to go forward to it again: syncline rollout roll-back {typed_target(rollout)} --undo"
+        return Steered(spec, f"rolls back from release {release} already", (undo,))
     back = sorted(set(carrying))
     known = {one.cluster for one in proven}
     if not known.intersection(back):
@@ -157,9 +174,28 @@ def roll_back(
         follows.append(f"{doing(stay, 'keep', 'keeps')} the release: no earlier one is proven there")
     follows.append("a change in Git ends the roll back: a new release begins at wave 0")
     if "stopped" in spec:
-        follows.append("it is stopped, so nothing moves before: syncline rollout resume")
+        follows.append(f"it is stopped, so nothing moves before: syncline rollout resume {typed_target(rollout)}")
     said = {"from": release, "since": format_time(now), **_given(reason=reason, by=by)}
     return Steered({**spec, "rollBack": said}, f"rolls back from release {release}", (*follows,))
+
+
+def go_forward(rollout: Obj) -> Steered:
+    """Take a roll back back: the release goes out again, the first wave first."""
+    spec: Obj = rollout.get("spec") or {}
+    release = current_release(rollout)
+    if "rollBack" not in spec:
+        return Steered(spec, "does not roll back")
+    if not _goes_back(rollout):
+        return Steered(_without(spec, "rollBack"), "forgets a roll back that is over")
+    follows = [f"release {release} goes out again, the first wave first; each cluster has to prove it once more"]
+    if "stopped" in spec:
+        follows.append(f"it is stopped, so nothing moves before: syncline rollout resume {typed_target(rollout)}")
+    return Steered(_without(spec, "rollBack"), f"goes forward to release {release} again", tuple(follows))
+
+
+def _goes_back(rollout: Obj) -> bool:
+    release = dig(rollout, "status", "release")
+    return bool(release) and dig(rollout, "spec", "rollBack", "from") == release
 
 
 def current_release(rollout: Obj) -> str:
