@@ -10,6 +10,7 @@ from tests.cli.fleethub import golden
 from syncline.base.clock import parse_time
 from syncline.cli.views.fleet.rollout import (
     describe_rollout,
+    history_of,
     history_rows,
     progress_lines,
     rollout_rows,
@@ -136,3 +137,40 @@ def test_a_watch_prints_what_changes_a_line_each() -> None:
     states = [None, GOING, GOING, second, done, another]
     lines = [line for old, new in pairwise(states) if new for line in progress_lines(old, new)]
     golden("rollout-watch", "\n".join(lines))
+
+
+def test_the_release_under_way_is_the_first_of_a_history() -> None:
+    found = history_of(
+        {"status": {**ENDED_ONE, "release": BEFORE, "phase": "Failed", "startedAt": "2026-03-01T12:00:00Z"}}
+    )
+    assert [(one["release"], one["outcome"]) for one in found] == [(BEFORE, "Failed"), (RELEASE, "Done")]
+    done = {**ENDED_ONE, "release": RELEASE, "phase": "Done", "startedAt": "2026-03-01T10:00:00Z"}
+    assert len(history_of({"status": done})) == 1
+
+
+ENDED_ONE: Obj = {
+    "history": [
+        {
+            "release": RELEASE,
+            "outcome": "Done",
+            "startedAt": "2026-03-01T10:00:00Z",
+            "endedAt": "2026-03-01T11:00:00Z",
+        }
+    ]
+}
+
+
+def test_a_watch_repeats_no_line_of_a_cluster_that_waits_for_one_that_moves() -> None:
+    def waiting(why: str) -> Obj:
+        waits = {
+            "cluster": "c2",
+            "application": "a",
+            "state": "Waiting",
+            "why": f"wave 0 comes first: b on cluster c1{why}",
+        }
+        return {"status": {"release": RELEASE, "phase": "Progressing", "clusters": [waits]}}
+
+    before = waiting(" (sync is OutOfSync)")
+    assert list(progress_lines(before, waiting(" (its health is Progressing)"))) == []
+    assert list(progress_lines(before, waiting(", until 2026-03-01T12:00:00Z"))) == []
+    assert len(list(progress_lines(before, waiting("2")))) == 1

@@ -32,6 +32,7 @@ SETS = "/apis/argoproj.io/v1alpha1/namespaces/default/applicationsets"
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/default/applications"
 REVISIONS = "/apis/apps/v1/namespaces/{}/controllerrevisions"
 MERGE = {"content-type": "application/merge-patch+json"}
+OF_CLUSTER = {"argocd.argoproj.io/secret-type": "cluster"}
 ALONE = {"name": "alone", "labels": {names.PULL: "true"}}
 RELEASE, BEFORE = "3fa9c1e2ab44", "77aa01b2c3d4"
 
@@ -283,14 +284,22 @@ def test_the_order_ahead_is_planned_from_what_the_hub_holds(served: Served, shel
 def test_explain_leads_from_the_cluster_to_the_roll_out_that_it_waits_for(served: Served, shell: Shell) -> None:
     ask(served, "POST", ROLLOUTS, rollout("waits"))
     make(served, "waits")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cluster", "labels": OF_CLUSTER}}
+    secret["stringData"] = {"name": "waits-c2", "config": "waits-c2-word"}
+    ask(served, "POST", "/api/v1/namespaces/default/secrets", secret)
     why = "wave 0 comes first"
     entry = {"cluster": "c2", "application": "waits-c2", "wave": 1, "state": "Waiting", "why": why}
-    status(served, "waits", {"release": RELEASE, "phase": "Waiting", "message": "c2 waits", "clusters": [entry]})
+    status(
+        served,
+        "waits",
+        {"release": RELEASE, "phase": "Waiting", "message": "waits-c2 and waits-c2-word wait", "clusters": [entry]},
+    )
     assert f"  rollout waits Waiting: waits-c2 (wave 1): {why}" in shell("explain", "cluster/c2", code=3)
     said = shell("explain", "app/waits-c2", "-N", "default")
     assert f"Application default/waits-c2 Held: in cluster c2: the order over clusters holds it back: {why}" in said
     assert f"    cluster c2 (wave 1) Waiting: {why}" in said
-    assert "FleetRollout default/waits Waiting: c2 waits" in shell("explain", "rollout/waits", "-N", "default")
+    said = shell("explain", "rollout/waits", "-N", "default")
+    assert "FleetRollout default/waits Waiting: waits-c2 and *** wait" in said, "names of clusters are no secrets"
     assert "Wave:          1" in shell("cluster", "get", "c2")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syncline.fleet.pull.order.evidence import Facts, judge
+from syncline.fleet.pull.order.evidence import Facts, facts_of, judge
 from syncline.fleet.pull.order.gates import Turn, judge_gates
 from syncline.fleet.pull.order.model import ClusterSeen, Target
 from syncline.fleet.pull.order.windows import judge_windows
@@ -67,6 +67,7 @@ def test_windows_follow_the_clock_of_their_zone(moment: datetime, permitted: boo
         assert judge_windows(given, closed.until) is None, "it says when it opens"
 
 
+SYNC = {"status": "OutOfSync"}
 GOOD = Facts(release="r", sync="Synced", health="Healthy", applied=True)
 
 
@@ -92,3 +93,27 @@ def test_what_proves_a_release_and_what_fails_it(change: dict[str, Any], holds: 
     values = {name: getattr(GOOD, name) for name in Facts.__slots__} | {"revision": "pin"} | change
     found = judge(Facts(**values), "r", "before", ("pin",))
     assert (found.holds, bool(found.failed)) == (holds, failed)
+
+
+BROKEN = [
+    {"kind": "Service", "namespace": "shop", "name": "ui", "message": "services is forbidden"},
+    {"kind": "Job", "namespace": "shop", "name": "migrate", "reason": "Failed"},
+]
+WHAT = "Service shop/ui: services is forbidden (and 1 more)"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"operation": {"phase": "Failed", "message": "m", "startedAt": "now"}}, f"its operation Failed: m; {WHAT}"),
+        ({"operation": {"phase": "Running", "message": "m. Retrying attempt #2 at 1:48PM."}}, f"1:48PM.; {WHAT}"),
+        ({"operation": {"phase": "Running", "message": "waiting for x"}}, "an operation runs: waiting for x"),
+        ({"conditions": [{"type": "SyncError", "message": "m"}]}, f"SyncError: m; {WHAT}"),
+        ({"sync": {"status": "Synced"}, "health": {"status": "Degraded"}}, f"its health is Degraded; {WHAT}"),
+        ({"resources": [{"kind": "Job", "name": "a", "status": "OutOfSync"}], "sync": SYNC}, "OutOfSync (Job a)"),
+    ],
+)
+def test_a_failure_names_the_resource_and_why(content: dict[str, Any], said: str) -> None:
+    report = {"report": {"release": "r", "failed": BROKEN, **content}}
+    found = judge(facts_of({}, report), "r", "before", ())
+    assert (found.failed or found.why).endswith(said), found

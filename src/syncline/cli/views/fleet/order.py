@@ -143,7 +143,8 @@ def _summary(order: PlannedOrder) -> str:
         return f"Order: nothing to do ({counted(len(ahead), 'Application')} done)"
     begin = sum(one.begins is not None and one.begins <= order.now and one.standing.pending for one in left)
     never = [one for one in left if one.ends is None]
-    parts = [f"{begin} begin now", f"{len(left) - begin} later"]
+    failed = sum(bool(one.standing.failed) for one in left)
+    parts = [f"{begin} begin now", f"{len(left) - begin - failed} later", *([f"{failed} failed"] if failed else [])]
     if order.forecast.ends is not None:
         when = f"{format_time(order.forecast.ends)} (in {age(order.now, order.forecast.ends)})"
         return f"Order: {', '.join(parts)}; done at {when} at the earliest, if each cluster is healthy at once"

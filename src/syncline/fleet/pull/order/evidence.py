@@ -190,7 +190,7 @@ def judge(facts: Facts, release: str, before: str | None, pins: Sequence[str]) -
     if ended_badly and before is not None and facts.started != before:
         return Judged(failed=said + broken)
     if facts.errors:
-        return Judged(failed="; ".join(facts.errors))
+        return Judged(failed="; ".join(facts.errors) + broken)
     if facts.sync != "Synced":
         what = f" ({facts.differs})" if facts.differs else ""
         return Judged(why=f"sync is {facts.sync or 'not reported'}{what}" + (f"; {said}" if ended_badly else ""))
