@@ -9,13 +9,21 @@ from typing import Any
 import msgspec
 import pytest
 from bench.pull import changed, others_than_leases, spending
-from bench.pullfleet import SETS, PullFleet
+from bench.pullfleet import NAMESPACE, SETS, PullFleet
 
 from syncline.cluster.storage.store import Key
-from syncline.fleet.pull.observe import APPS, DETAILS
+from syncline.control.cache import Cache
+from syncline.fleet.pull.controllers.parts import PullSettings
+from syncline.fleet.pull.observe import APPS, DETAILS, INDICES, PROJECTS, WORKS
+from syncline.fleet.pull.observe import CLUSTERS as CLUSTERS_KIND
+from syncline.fleet.pull.order.groups import BY_GROUP, ROLLOUTS, key_of
+from syncline.fleet.pull.order.groups import INDICES as ORDER_INDICES
+from syncline.fleet.pull.order.model import Target
+from syncline.fleet.pull.order.observe import Reading
 from syncline.fleet.pull.reporting.entries import Entries, Sources
 from syncline.kube.client import Request
-from syncline.kube.objects import Obj, ObjectRef
+from syncline.kube.mapper import Mapper
+from syncline.kube.objects import Obj, ObjectRef, gvk_of
 
 CLUSTERS, APPLICATIONS = 5, 3
 
@@ -174,6 +182,34 @@ def test_one_report_of_a_cluster_makes_one_entry_of_the_set_anew_and_a_gone_appl
     now = kept.of(("openshift-gitops", "app-001"), works, sources)
     assert [one is other for one, other in zip(now, first, strict=True)] == [True, False, False, True, True]
     assert [one.carried for one in now] == [True, True, False, True, True]
+
+
+def test_an_order_reads_only_the_clusters_that_changed_unless_something_of_all_changes(fleet: PullFleet) -> None:
+    cache = Cache(Mapper(), {**INDICES, **ORDER_INDICES})
+    for resource in fleet.core.store.resources():
+        for one in fleet.core.store.list(resource):
+            cache.put(gvk_of(one.obj).group_kind, one.obj)
+    reading, group = Reading(PullSettings(argo_namespace=NAMESPACE)), ObjectRef(*ROLLOUTS, NAMESPACE, "app-001")
+
+    def members() -> tuple[Target, ...]:
+        return reading.members(cache, group, cache.indexed(BY_GROUP, key_of(group)))
+
+    def same(now: tuple[Target, ...], before: tuple[Target, ...]) -> list[bool]:
+        return [one is other for one, other in zip(now, before, strict=True)]
+
+    first = members()
+    assert len(first) == CLUSTERS and all(one.wanted for one in first)
+    assert same(members(), first) == [True] * CLUSTERS
+    work = first[3].work
+    assert work is not None
+    cache.put(WORKS, {**work, "status": {}})
+    cache.drop(CLUSTERS_KIND, "", first[1].cluster.name)
+    second = members()
+    assert same(second, first) == [True, False, True, False, True]
+    assert second[1].aside and second[3].facts != first[3].facts
+    (project,) = cache.objects(PROJECTS)
+    cache.put(PROJECTS, {**project, "spec": {**project["spec"], "sourceRepos": ["https://git.example.com/*"]}})
+    assert same(members(), second) == [False] * CLUSTERS
 
 
 def test_what_the_hub_stores_is_what_its_bytes_say_after_all_this(fleet: PullFleet) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import Final
 
 from syncline.argo.application import REFRESH
@@ -20,7 +21,21 @@ from syncline.fleet.hub.registration.leases import AVAILABLE, NODES_UPDATING
 from syncline.fleet.pull import names
 from syncline.fleet.pull.controllers.parts import PullSettings
 from syncline.fleet.pull.notices import content_waits
-from syncline.fleet.pull.observe import APPS, CLUSTERS, CONFIG_MAPS, DETAILS, SETS, WORKS, Carried, observe_app
+from syncline.fleet.pull.observe import (
+    APPS,
+    BY_APP,
+    CLUSTERS,
+    CONFIG_MAPS,
+    DECISIONS,
+    DEPLOYMENTS,
+    DETAILS,
+    GITOPS_CLUSTERS,
+    PROJECTS,
+    SETS,
+    WORKS,
+    Carried,
+    observe_app,
+)
 from syncline.fleet.pull.order.annotations import Asked, asked_of, wave_of_cluster
 from syncline.fleet.pull.order.evidence import Facts, facts_of
 from syncline.fleet.pull.order.groups import (
@@ -58,6 +73,23 @@ NEEDED: Final = (APPS, WORKS, CLUSTERS, SETS, ROLLOUTS, CLUSTER_SETS, REVISIONS)
 _NOT_IDLE: Final = ("True", "Unknown")
 """Condition of a ManagedCluster: pools of the cluster are being updated, or held. Its agent writes it."""
 MOST_KEPT: Final = 500
+MOST_TARGETS: Final = 10_000
+"""Targets that are kept, some five kilobytes each; of further ones each is read each time."""
+_BESIDE: Final = (GITOPS_CLUSTERS, DECISIONS, PROJECTS, CONFIG_MAPS, DEPLOYMENTS, CLUSTER_SETS)
+"""Kinds that targets depend on beside their own objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A target and what it was read from: the very objects, and values."""
+
+    objects: tuple[Obj | None, ...]
+    values: tuple[object, ...]
+    target: Target
+
+    def holds(self, objects: tuple[Obj | None, ...], values: tuple[object, ...]) -> bool:
+        same = len(objects) == len(self.objects) and all(map(is_, objects, self.objects))
+        return same and values == self.values
 
 
 @dataclass(slots=True)
@@ -67,6 +99,7 @@ class Reading:
     settings: PullSettings
     ordering: Ordering = field(default_factory=Ordering)
     _entries: OrderedDict[str, tuple[Obj, Mapping[tuple[str, str], Obj]]] = field(default_factory=OrderedDict)
+    _targets: OrderedDict[ObjectRef, _Read] = field(default_factory=OrderedDict)
 
     def entry(self, rollout: Obj | None, cluster: str, app: str) -> Obj:
         """Return the entry of an Application in a roll-out; empty: none."""
@@ -159,11 +192,12 @@ class Reading:
         rolling = owner is not None and is_rolling(owner)
         step_of = assign(steps, apps).step_of
         ordered = bool(self.ordering.why(cache, ref))
+        beside = (id(cache), *map(cache.changes, _BESIDE), ordered)
         left = unwritten(owner, apps, self._policy(cache)) if owner is not None and ordered else {}
         made = []
         for app in apps:
             step = step_of.get(name_of(app), len(steps)) + 1 if rolling else None
-            target = self._target(cache, app, step, ordered=ordered)
+            target = self._kept_target(cache, app, step, beside, ordered=ordered)
             made.append(replace(target, unwritten=left[target.name]) if target.name in left else target)
         return tuple(made)
 
@@ -171,6 +205,28 @@ class Reading:
         """Return what the controller of sets may do with Applications, as its settings say."""
         found = cache.get(ObjectRef(*CONFIG_MAPS, self.settings.argo_namespace, PARAMETERS_MAP))
         return str(dig(found or {}, "data", "applicationsetcontroller.policy") or "")
+
+    def _kept_target(
+        self, cache: Snapshot, app: Obj, step: int | None, beside: tuple[object, ...], *, ordered: bool
+    ) -> Target:
+        """As :meth:`_target`, which reads it only if something that it is made of has changed. ``beside``: what all
+        targets depend on."""
+        ref, cluster, name = ref_of(app), annotations_of(app)[names.CLUSTER], names.work_name(app)
+        work = cache.get(ObjectRef(*WORKS, cluster, name))
+        around = (ObjectRef(*CLUSTERS, "", cluster), ObjectRef(*DETAILS, cluster, name))
+        carrying = cache.indexed(BY_APP, f"{ref.namespace}/{ref.name}")
+        proofs = cache.owned(uid_of(work), REVISIONS) if work is not None else ()
+        objects = (app, work, *map(cache.get, around), *carrying, *proofs)
+        pinned = ordered and self.settings.revisions is not None
+        pins = self.pins(app, asked_of(app), rolling=step is not None) if pinned else None
+        values = (*beside, step, len(carrying), pins)
+        known = self._targets.pop(ref, None)
+        if known is None or not known.holds(objects, values):
+            known = _Read(objects, values, self._target(cache, app, step, ordered=ordered))
+        self._targets[ref] = known
+        while len(self._targets) > MOST_TARGETS:
+            self._targets.popitem(last=False)
+        return known.target
 
     def _target(self, cache: Snapshot, app: Obj, step: int | None, *, ordered: bool) -> Target:
         name = annotations_of(app)[names.CLUSTER]
