@@ -193,6 +193,9 @@ def main() -> None:
     )
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="patterns: checkouts of patterns")
     charts = "patterns: folder of the charts clustergroup and acm, for Helm beside ours"
+    drawn = "patterns: compare so many drawn values for each chart with Helm"
+    parser.add_argument("--drawn", type=int, default=0, metavar="N", help=drawn)
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="patterns: of the drawn values")
     parser.add_argument("--charts", type=Path, metavar="FOLDER", help=charts)
     parser.add_argument("--quick", action="store_true", help="shorter, for a first look")
     parser.add_argument("--peer", type=Path, metavar="KUBECONFIG", help="verbs: the same load on another cluster here")
@@ -215,7 +218,9 @@ def main() -> None:
         ALONE[chosen.what].figures(table, quick=quick)
         return
     if chosen.what == "patterns":
-        patterns.figures(table, quick=quick, folders=chosen.folders, charts=chosen.charts)
+        patterns.figures(
+            table, quick=quick, folders=chosen.folders, charts=chosen.charts, drawn=chosen.drawn, seed=chosen.seed
+        )
         return
     if chosen.what == "appsets":
         appsets.figures(table, quick=quick, programs=chosen.argocd)

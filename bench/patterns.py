@@ -1,26 +1,32 @@
-"""``python -m bench patterns FOLDER… [--charts FOLDER]``: cluster groups of pattern repositories, beside Helm.
+"""``python -m bench patterns FOLDER… [--charts FOLDER] [--drawn N]``: cluster groups of patterns, beside Helm.
 
 Each FOLDER is a checkout of a pattern as it is; nothing is fetched. Its main group, the groups that it manages and its
 other groups are rendered with the value files and parameters that the patterns operator gives them, as a source of an
 Application is. With ``--charts``, a folder that holds the charts ``clustergroup`` (with its dependency) and ``acm`` as
 upstream publishes them, real Helm renders the same, and the objects are compared; pictures of ConsoleLinks are not.
+``--drawn`` changes their values at random so many times for each chart, and compares again (``bench/drawn.py``).
 """
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.drawn import compare
 from bench.table import Table
+from syncline.clustergroup.defaults import layered
 from syncline.clustergroup.errors import RenderFailed
 from syncline.clustergroup.ordering import rank
 from syncline.clustergroup.printing import expanded
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.sources.errors import SourceError
+from syncline.sources.helm.values import parameters_into, read_values
 from syncline.sources.rendering.environment import RenderContext
 from syncline.sources.rendering.renderer import parse_source, render_tree
 from syncline.sources.tree import MemoryTree
@@ -50,14 +56,46 @@ class Outcome:
     error: str = ""
 
 
-def figures(table: Table, *, quick: bool, folders: Sequence[Path], charts: Path | None) -> None:
+def figures(
+    table: Table, *, quick: bool, folders: Sequence[Path], charts: Path | None, drawn: int = 0, seed: int = 1
+) -> None:
     given = {name: _read(charts / name) for name in ("clustergroup", "acm")} if charts is not None else {}
     beside = "beside Helm with the real charts" if given else "without Helm: no --charts"
     table.title(f"Cluster groups of {len(folders)} patterns, {beside}")
+    layers: list[Obj] = []
     for folder in folders:
         tree = _read(folder, suffixes=(".yaml", ".yml", ".json"))
         for group in _groups(folder.resolve().name, tree):
-            _group(table, tree, group, given, 1 if quick else ROUNDS)
+            layers.append(_values_of(tree, group))
+            if not drawn:
+                _group(table, tree, group, given, 1 if quick else ROUNDS)
+    for name, chart in given.items() if drawn else ():
+        counts, different = compare(
+            layers, partial(_of_values, {}, "", name), partial(_of_values, chart, "chart", ""), count=drawn, seed=seed
+        )
+        said = ", ".join(f"{number} {what}" for what, number in sorted(counts.items()))
+        table.row(f"drawn values, {name}, seed {seed}", f"{drawn}", said)
+        for change in different[:10]:
+            table.row("  different", "", change)
+
+
+def _values_of(tree: Files, group: Group) -> Obj:
+    """Return the values of a group as one mapping."""
+    values: Obj = layered([_loaded(tree, name) for name in group.files])
+    parameters_into(values, [(name, value, False) for name, value in group.parameters], ())
+    return values
+
+
+def _of_values(chart: Files, folder: str, annotation: str, values: Obj) -> list[Obj] | None:
+    """Return comparable objects of values; None: they are refused."""
+    context = RenderContext("drawn", "default", "vp-gitops", "1.31.0", (), source=annotation)
+    files = _joined({}, chart) if chart else {}
+    spec = parse_source({"repoURL": "p", "path": folder or ".", "helm": {"values": json.dumps(values)}}, context)
+    try:
+        found = render_tree(spec, MemoryTree(files).folder(folder) if folder else MemoryTree(files), "local")
+    except SourceError:
+        return None
+    return [_bare(one) for one in sorted(found.manifests, key=rank)]
 
 
 def _group(table: Table, tree: Files, group: Group, charts: Mapping[str, Files], rounds: int) -> None:
@@ -116,8 +154,6 @@ def _joined(tree: Files, chart: Files) -> Files:
 
 
 def _loaded(tree: Files, name: str) -> Any:
-    from syncline.sources.helm.values import read_values
-
     return read_values(tree[name], name) if name in tree else {}
 
 

@@ -192,6 +192,17 @@ def test_values_that_give_no_objects_are_refused(values: Obj, said: str) -> None
         rendered({"app/Chart.yaml": CHART}, {"valuesObject": values})
 
 
+def test_a_number_beyond_64_bits_stays_one() -> None:
+    values: Obj = {**GROUP, "global": {**GROUP["global"], "originURL": 1e21}}
+    (web,) = [
+        one
+        for one in rendered({"app/Chart.yaml": CHART}, {"valuesObject": values}).manifests
+        if one["kind"] == "Application"
+    ]
+    given = {one["name"]: one["value"] for one in web["spec"]["source"]["helm"]["parameters"]}
+    assert given["global.originURL"] == 1e21
+
+
 def test_the_schema_can_be_skipped() -> None:
     values = {"clusterGroup": {**GROUP["clusterGroup"], "foo": 1}}
     helm = {"valuesObject": values, "skipSchemaValidation": True}

@@ -20,6 +20,8 @@ from syncline.kube.gotemplate.template import MissingKey, parse
 from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import YamlError, dump, load
 
+_INTEGERS: Final = 2.0**63
+
 
 def floats(value: Any) -> Any:
     """Return values with the numbers that Go's JSON decoder makes."""
@@ -31,12 +33,12 @@ def floats(value: Any) -> Any:
 
 
 def whole(value: Any) -> Any:
-    """Return a value with whole numbers as integers, as objects have them."""
+    """Return a value with whole numbers as integers, as objects have them; JSON's integers have 64 bits."""
     if isinstance(value, dict):
         return {key: whole(one) for key, one in value.items()}
     if isinstance(value, list):
         return [whole(one) for one in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _INTEGERS else value
 
 
 def is_empty(value: Any) -> bool:
