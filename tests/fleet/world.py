@@ -122,6 +122,7 @@ class Member(Site):
     clock: SkewedClock
     hub_cable: Cable
     own_cable: Cable
+    agent_id: str = "agent1"
     agent: LoopActor | None = None
     stop: Callable[[], None] = lambda: None
 
@@ -130,13 +131,24 @@ class Fleet:
     """A hub and clusters ``names``, all accepted. ``wrap`` adds a transport before that of the hub's controllers."""
 
     def __init__(
-        self, *names: str, seed: int = 1, wrap: Wrap | None = None, settings: HubSettings | None = None
+        self,
+        *names: str,
+        seed: int = 1,
+        wrap: Wrap | None = None,
+        settings: HubSettings | None = None,
+        beside: Fleet | None = None,
     ) -> None:
+        """``beside``: another fleet with whose time this one lives; its clusters may join this hub, too."""
         self._settings = settings or HubSettings()
+        self.url = HUB_URL if beside is None else f"{HUB_URL.replace('hub', 'other-hub')}"
         self.sources: dict[str, Sources] = {}
         """How the agent of a cluster reads repositories."""
-        self.clock, self.entropy, self.journal = VirtualClock(), Entropy(seed), Journal()
-        self.time = VirtualDriver(self.clock)
+        if beside is None:
+            self.clock, self.entropy, self.journal = VirtualClock(), Entropy(seed), Journal()
+            self.time = VirtualDriver(self.clock)
+        else:
+            self.clock, self.entropy, self.journal = beside.clock, beside.entropy.fork("beside"), beside.journal
+            self.time = beside.time
         hub = self._core("hub")
         self.hub = Site(hub, hub.transport(), self.time, [])
         self._cluster(self.hub)
@@ -221,7 +233,7 @@ class Fleet:
         self._cluster(self.hub)
         self.start_hub()
         for name, member in self.members.items():
-            member.hub_cable.inner = core.transport(agent_user(name, "agent1"))
+            member.hub_cable.inner = core.transport(agent_user(name, member.agent_id))
             member.hub_cable.mend()
 
     # -- clusters ------------------------------------------------------------------------------------------------
@@ -231,17 +243,25 @@ class Fleet:
     ) -> Member:
         """Add a cluster that is registered at the hub, with so many machines, and start its agent."""
         core = self._core(name)
-        core_transport = core.transport()
-        hub = Cable(self.hub.core.transport(agent_user(name, "agent1")))
-        member = Member(
-            core, core_transport, self.time, [], name, SkewedClock(self.clock), hub, Cable(core.transport())
-        )
+        member = self._member(name, core, "agent1")
         self._cluster(member, nodes)
-        run_in_place(ensure_objects(spoke_objects()), core_transport)
-        self.members[name] = member
+        run_in_place(ensure_objects(spoke_objects()), member.admin)
         self.hub.send("POST", CLUSTERS, managed_cluster(name, accepted=accepted, labels=labels))
         self.start_agent(name)
         return member
+
+    def adopt(self, name: str, site: Site, *, agent: str, labels: Mapping[str, str] | None = None) -> Member:
+        """Let a cluster that there is join this hub under a name, with a further agent of another id."""
+        member = self._member(name, site.core, agent)
+        self.hub.send("POST", CLUSTERS, managed_cluster(name, labels=labels))
+        self.start_agent(name)
+        return member
+
+    def _member(self, name: str, core: ClusterCore, agent: str) -> Member:
+        hub, own = Cable(self.hub.core.transport(agent_user(name, agent))), Cable(core.transport())
+        made = Member(core, core.transport(), self.time, [], name, SkewedClock(self.clock), hub, own, agent_id=agent)
+        self.members[name] = made
+        return made
 
     def start_agent(self, name: str, *, wrap_hub: Wrap | None = None, wrap_own: Wrap | None = None) -> None:
         """Start the agent of a cluster, with an empty memory if it ran before."""
@@ -250,7 +270,9 @@ class Fleet:
         own: dict[str, Transport] = {SPOKE: wrap_own(member.own_cable) if wrap_own else member.own_cable}
         home = wrap_hub(member.hub_cable) if wrap_hub else member.hub_cable
         driver = _AgentDriver(member.clock, self.journal, RoutedTransport(home, own), strict=True)
-        settings = AgentSettings(name, "agent1", HUB_URL, self.entropy.fork(name), sources=self.sources.get(name))
+        settings = AgentSettings(
+            name, member.agent_id, self.url, self.entropy.fork(name), sources=self.sources.get(name)
+        )
         role = agent_role(settings, VirtualWay(driver, self.time, own), ClusterAccess("https://spoke.test"))
         member.stop = start(role, driver)
         member.agent = driver.actor

@@ -123,6 +123,7 @@ class Laws:
             if release not in self.seen[name].proved:
                 have = self.seen[name]
                 text = f"{cluster} gets {_short(release)}, {name} has {_short(have.release)} since {have.since}"
+                text += f", it is {self.run.clock.now()}"
                 self.run.ledger.breach("order", f"{who}: {text}")
 
     def _counts(self, cluster: str) -> bool:

@@ -19,8 +19,8 @@ from syncline.rehearsal.faults import Schedule, drawn, read
 from syncline.rehearsal.seams import Step
 from syncline.rehearsal.verdict import Verdict
 
-POINTS = int(os.environ.get("SYNCLINE_CRASH_POINTS", "4"))
-SEEDS = int(os.environ.get("SYNCLINE_CRASH_SEEDS", "2"))
+POINTS = int(os.environ.get("SYNCLINE_CRASH_POINTS", "3"))
+SEEDS = int(os.environ.get("SYNCLINE_CRASH_SEEDS", "1"))
 TRIED = 20
 """Schedules that are run to shorten one."""
 Figure = Callable[[str, str], None]
@@ -28,6 +28,7 @@ Figure = Callable[[str, str], None]
 KNOWN = {
     "a_release_that_changes_only_metadata_is_proved_too": "edited@60",
     "a_set_that_is_half_written_for_ten_minutes_begins_with_its_canary": "away@1",
+    "healthy_for_is_never_shorter_by_a_part_of_a_second": "parted@5, conflict@39, lost-answer@77, blind@98",
     "a_lost_cluster_holds_the_later_waves": "lost@40:c4, committed@45",
     "a_denied_cluster_is_not_waited_for_and_follows": "denied@20:c2, edited@60",
 }
@@ -57,7 +58,7 @@ def test_processes_may_die_at_any_write_and_answers_get_lost(calm: Verdict, figu
     _, *found = branched(kinds, chosen)
     bad = [one.line() for one in found if not one.held]
     assert not bad, "\n".join([f"{len(bad)} of {len(found)}:", *bad[:20]])
-    assert len(found) >= POINTS // 2
+    assert len(found) >= min(POINTS, calm.steps) // 2
     longest = max(one.took_s for one in found)
     text = f"{len(found)} deaths and lost answers in {calm.steps} writes of a roll-out over five clusters"
     figure("deaths in an ordered roll-out", f"{text}: the same end after at most {longest:.0f} s")

@@ -80,6 +80,9 @@ def wanted_work(seen: AppObserved, variant: Variant) -> Obj | Plan:
     app, target = seen.app, annotations_of(seen.app).get(names.CLUSTER, "")
     if seen.cluster is None:
         return _failed(f'managedclusters.cluster.open-cluster-management.io "{target}" not found')
+    if is_terminating(seen.cluster):
+        # its works are being deleted: who writes them again at once does so for ever
+        return Plan(why=f"cluster {target} leaves the hub: not carried")
     project = None
     if variant is Variant.ACM:
         if not is_bound(target, seen.decisions):

@@ -20,6 +20,8 @@ ACCEPTED, AVAILABLE = "HubAcceptedManagedCluster", "ManagedClusterConditionAvail
 JOINED: Final = "ManagedClusterJoined"
 NODES_UPDATING: Final = "SynclineNodesUpdating"
 """Ours: machine config pools of the cluster are being updated, or held (``fleet/spoke/nodes/``)."""
+WORKS_MISSING: Final = "SynclineWorksMissing"
+"""Ours: the cluster has objects of works that are not on the hub (``fleet/spoke/work/missing.py``)."""
 CLOCK_SYNCED: Final = "ManagedClusterConditionClockSynced"
 SKIP_CLOCK: Final = "registration.open-cluster-management.io/skip-clock-sync-check"
 """The annotation of a cluster whose clock may differ."""

@@ -88,11 +88,17 @@ def _forward(target: Target, entry: Obj, now: datetime) -> Standing:
     if not judged.holds or not available:
         away = f"cluster {target.cluster.name} is not available{_since(target)}"
         return Standing(target, goal, entry, pending=pending, why=judged.why if not judged.holds else away)
-    since = (time_of(entry.get("healthySince")) if _same(entry, goal) else None) or now
-    proves_at = since + max(target.asked.healthy_for, SILENT if target.facts.release is None else timedelta())
+    lasts = max(target.asked.healthy_for, SILENT if target.facts.release is None else timedelta())
+    since = (time_of(entry.get("healthySince")) if _same(entry, goal) else None) or (_whole(now) if lasts else now)
+    proves_at = since + lasts
     if proves_at <= now:
         return Standing(target, goal, entry, pending=pending, newly=True, why=NOTED, healthy_since=since)
     return Standing(target, goal, entry, pending=pending, healthy_since=since, proves_at=proves_at)
+
+
+def _whole(now: datetime) -> datetime:
+    """Return the next whole second: a status keeps no parts of one, and a cluster is never proved too early."""
+    return now + timedelta(microseconds=-now.microsecond % 1_000_000)
 
 
 def _same(entry: Mapping[str, str], goal: str) -> bool:

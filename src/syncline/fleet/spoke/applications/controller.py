@@ -17,6 +17,9 @@ from syncline.fleet.pull.reporting.parts import part_name, whole_name
 from syncline.fleet.spoke.applications.looking import LOOK_S, LookedInto, LookInto, is_due, targets_of
 from syncline.fleet.spoke.applications.report import reports_of
 from syncline.fleet.spoke.link import SPOKE, Link
+from syncline.fleet.spoke.work.deletion import applied_work, hub_hash
+from syncline.fleet.spoke.work.manifests.applying import owned_elsewhere
+from syncline.fleet.spoke.work.ownership import earlier_work, is_left, reference_to
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kinds.manifestworks import APPLIED_WORK, MANIFEST_WORK
 from syncline.kube.kinds.syncline import MAX_PARTS, REPORT
@@ -36,6 +39,8 @@ from syncline.kube.objects import (
 WORKS: Final = MANIFEST_WORK.group_kind
 APPS: Final = APPLICATION.group_kind
 REPORTS: Final = REPORT.group_kind
+NOT_OURS: Final = "OwnedByAnotherWorkError"
+"""Condition in a report, ours: another work brought the Application first."""
 GATHER_S: Final = 1.0
 """Seconds from a change of an Application to its report, so that one report covers a burst of changes."""
 
@@ -50,6 +55,8 @@ class Reporting:
     """The parts of its report that the hub has."""
     looked: LookedInto | None = None
     """The last look at what is not well."""
+    owner: str = ""
+    """Why the Application is another work's; empty: it is that of this work."""
 
 
 def report_controller(link: Link) -> Controller[Reporting]:
@@ -68,7 +75,10 @@ def report_controller(link: Link) -> Controller[Reporting]:
             return None
         parts = (ObjectRef(*REPORTS, ref.namespace, part_name(ref.name, n)) for n in range(1, MAX_PARTS + 1))
         reports = tuple(found for part in parts if (found := hub.get(part)) is not None)
-        return Reporting(work, app, reports, memory.get(ref))
+        mine = reference_to(applied_work(hub_hash(link.hub_url), link.agent, ref.name))
+        other = earlier_work(owner_references(app), mine)
+        held = other and not is_left(spoke.get(ObjectRef(*APPLIED_WORK.group_kind, "", other)))
+        return Reporting(work, app, reports, memory.get(ref), owned_elsewhere(app, other, mine) if held else "")
 
     def settle(
         seen: Reporting, _plan: Plan, results: tuple[Result, ...], now: datetime
@@ -129,6 +139,8 @@ def application_in(work: Obj) -> tuple[str, str] | None:
 
 def plan_report(seen: Reporting, now: datetime) -> Plan:
     """Plan the report of one Application: first a look at what is not well, if one is due."""
+    if seen.owner:
+        return _written(seen, ())
     targets, _ = targets_of(seen.app, now)
     if is_due(seen.looked, targets, now):
         why = f"{len(targets)} of its resources are not well"
@@ -149,7 +161,8 @@ def plan_written(seen: Reporting, now: datetime) -> Plan:
 def _written(seen: Reporting, targets: tuple[ObjectRef, ...]) -> Plan:
     """Return the writes: further parts before the first, whose totals then are those of all; what is too much last."""
     known = seen.looked.seen if seen.looked is not None and targets else {}
-    wanted = reports_of(seen.app, seen.work, {ref: known[ref] for ref in targets if ref in known})
+    looked = {ref: known[ref] for ref in targets if ref in known}
+    wanted = reports_of(seen.app, seen.work, looked) if not seen.owner else [report_of_another(seen)]
     there = {name_of(one): one for one in seen.reports}
     steps: list[tuple[Action, ...]] = [
         (made,) for one in reversed(wanted) if (made := _write(one, there.pop(name_of(one), None))) is not None
@@ -157,6 +170,14 @@ def _written(seen: Reporting, targets: tuple[ObjectRef, ...]) -> Plan:
     if there:
         steps.append(tuple(Delete.of(one, "the report has fewer parts") for one in there.values()))
     return Plan(tuple(steps), why="the Application changed" if steps else "the hub has this report")
+
+
+def report_of_another(seen: Reporting) -> Obj:
+    """Return the report of an Application that another work has: nothing of its state is this work's."""
+    status = {"conditions": [{"type": NOT_OURS, "message": seen.owner}]}
+    metadata = {"namespace": namespace_of(seen.app), "name": name_of(seen.app)}
+    made = reports_of({"metadata": metadata, "status": status}, seen.work)[0]
+    return {**made, "report": {key: value for key, value in made["report"].items() if key != "stale"}}
 
 
 def _write(wanted: Obj, live: Obj | None) -> Action | None:

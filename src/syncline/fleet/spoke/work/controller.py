@@ -17,6 +17,7 @@ from syncline.fleet.spoke.work.eviction import AppliedObserved, observe_applied,
 from syncline.fleet.spoke.work.manifests.actions import Drop, Follow, Look
 from syncline.fleet.spoke.work.manifests.handler import DropHandler, LookHandler
 from syncline.fleet.spoke.work.manifests.memory import Memory, without
+from syncline.fleet.spoke.work.missing import missing_controller
 from syncline.fleet.spoke.work.observe import APPLIED, DEFAULTS, WORKS, WorkObserved, WorkSettings, observe_work
 from syncline.fleet.spoke.work.plan import plan_work, settle_work
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -49,7 +50,7 @@ class WorkAgent:
         self.memory = Memory()
 
     def controllers(self) -> tuple[Controller[Any], ...]:
-        return self._works(), self._inventory()
+        return self._works(), self._inventory(), missing_controller(self._link, self._settings.eviction_s)
 
     def handlers(self, evaluator: Evaluator | None = None) -> Mapping[type, Handler]:
         """Return the handlers of the agent's actions on its cluster, but for :class:`Follow`. ``evaluator``: of jq

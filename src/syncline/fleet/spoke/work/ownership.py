@@ -92,8 +92,31 @@ def has_other_works(live: Obj, reference: Obj) -> bool:
     return bool(other_works(live, str(reference["uid"])))
 
 
+def earlier_work(references: Sequence[Obj], reference: Obj) -> str:
+    """Return the name of the AppliedManifestWork that owned an object before the one of a reference; empty: that is the
+    first one. One of the same work is no other: its hub had another address then. Whether it still counts, its object
+    says (:func:`is_left`)."""
+    name = _work(reference)
+    first = next((one for one in references if _is_work(one)), None)
+    return "" if first is None or _work(first) == name else str(first.get("name") or "")
+
+
+def is_left(applied: Obj | None) -> bool:
+    """Return whether an AppliedManifestWork holds nothing any more: it is gone, or its work is no longer on its hub."""
+    return applied is None or bool(dig(applied, "status", "evictionStartTime"))
+
+
+def _work(one: Obj) -> str:
+    """Return the name of the work: that of the inventory begins with the hash of its hub."""
+    return str(one.get("name") or "").partition("-")[2]
+
+
+def _is_work(one: Obj) -> bool:
+    return (
+        one.get("apiVersion") == f"{APPLIED_WORK.group}/{APPLIED_WORK.version}" and one.get("kind") == APPLIED_WORK.kind
+    )
+
+
 def other_works(live: Obj, uid: str) -> list[str]:
     """Return the names of the AppliedManifestWorks that own an object, but for the one with ``uid``."""
-    version = f"{APPLIED_WORK.group}/{APPLIED_WORK.version}"
-    owners = [one for one in owner_references(live) if one.get("apiVersion") == version and one.get("uid") != uid]
-    return [str(one.get("name") or "") for one in owners if one.get("kind") == APPLIED_WORK.kind]
+    return [str(one.get("name") or "") for one in owner_references(live) if _is_work(one) and one.get("uid") != uid]

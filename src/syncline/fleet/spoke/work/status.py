@@ -21,7 +21,8 @@ from syncline.fleet.spoke.work.manifests.actions import Looked
 from syncline.fleet.spoke.work.manifests.applying import applied_condition
 from syncline.fleet.spoke.work.observe import Manifest, WorkObserved
 from syncline.fleet.spoke.work.ownership import other_works
-from syncline.kube.objects import Obj, dig, generation, uid_of
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import Obj, dig, generation, gvk_of, uid_of
 
 SHARED: Final = "syncline.dev/Shared"
 """Condition of a manifest, ours: other works have its object, too, and write their content into it."""
@@ -177,11 +178,14 @@ def _shared(obj: Obj, conditions: list[Obj], applied: Obj, now: datetime) -> lis
     others = other_works(obj, uid_of(applied))
     if not others:
         return [one for one in conditions if one.get("type") != SHARED]
+    is_application = gvk_of(obj).group_kind == APPLICATION.group_kind
     text = (
-        f"{', '.join(others)} have this object, too: each writes its own content into it; take the manifest out of all "
-        "but one work"
+        f"{', '.join(others)} have this object, too: {_WHO[is_application]}; take the manifest out of all but one work"
     )
     return with_condition(conditions, condition(SHARED, "True", "OwnedByOtherWorks", text), now)
+
+
+_WHO: Final = ("each writes its own content into it", "the first one decides what is in it")
 
 
 def _bound(entries: Iterable[Obj], now: datetime) -> None:

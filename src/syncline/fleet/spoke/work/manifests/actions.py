@@ -53,9 +53,9 @@ class Looked:
     """What a :class:`Look` found.
 
     ``obj``: the object after all writes, None if it does not exist. ``error``: why it is not as the manifest says.
-    ``unread``: why it could not be read. ``refused``: the executor lacks a right. ``contested``: a field belongs to
-    another manager, which trying again does not change. ``added``: others have added to its content. ``tried``: it was
-    compared with its manifest.
+    ``unread``: why it could not be read. ``refused``: the executor lacks a right, or another work has it.
+    ``contested``: a field belongs to another manager, which trying again does not change. ``added``: others have added
+    to its content. ``tried``: it was compared with its manifest.
     """
 
     obj: Obj | None = field(default=None, repr=False)

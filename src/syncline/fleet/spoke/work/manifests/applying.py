@@ -6,7 +6,7 @@ Rules: ``pkg/work/spoke/apply`` of upstream (reference ocm-pull-model §6.3).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ from syncline.kube.objects import (
     finalizers,
     labels_of,
     meta,
+    name_of,
+    namespace_of,
     owner_references,
     resource_version,
 )
@@ -62,6 +64,8 @@ class ManifestPlan:
     """The live object must go first: a field differs that cannot be changed."""
     instead: tuple[Delete, Create] | None = None
     """What is done if the API refuses the write for a field that is immutable."""
+    refused: str = ""
+    """Why its content is not applied, whatever ``write`` does."""
 
 
 def plan_manifest(
@@ -71,14 +75,20 @@ def plan_manifest(
     ownership: Ownership,
     answers: Answers,
     depth: Depth = Depth.FULL,
+    rival: str = "",
 ) -> ManifestPlan:
     """Return what one manifest needs.
 
     ``live``: the object on the spoke, None only if it does not exist; ``strategy``: ``updateStrategy`` in force;
-    ``answers``: of jq expressions. Raises :class:`~syncline.fleet.spoke.work.manifests.ignoring.IgnoreFieldError`,
-    ValueError for an unknown strategy or a manifest that contradicts itself, and ``apply.diff.jq.Unknown``.
+    ``answers``: of jq expressions; ``rival``: the AppliedManifestWork whose Application it is already. Raises
+    :class:`~syncline.fleet.spoke.work.manifests.ignoring.IgnoreFieldError`, ValueError for an unknown strategy or a
+    manifest that contradicts itself, and ``apply.diff.jq.Unknown``.
     """
     manifest = _without_uid(manifest)
+    if rival and live is not None:
+        # Upstream lets works overwrite each other: a cluster would go to and fro between releases of two hubs.
+        plan = _owning(live, ownership, "the next owner of an Application")
+        return replace(plan, refused=owned_elsewhere(live, rival, ownership.reference))
     match (strategy or _DEFAULT).get("type") or "Update":
         case "ReadOnly":
             return ManifestPlan(None, "the manifest is only read (ReadOnly)")
@@ -96,6 +106,18 @@ def plan_manifest(
         case other:
             allowed = "Update, CreateOnly, ReadOnly, ServerSideApply"
             raise ValueError(f"updateStrategy.type of a manifest is {other!r}; use one of {allowed}")
+
+
+def owned_elsewhere(live: Obj, rival: str, reference: Obj) -> str:
+    """Return why an Application is another work's. ``rival``: the AppliedManifestWork of that; ``reference``: the owner
+    reference of the work that would have it."""
+    hub, _, work = rival.partition("-")
+    whose = "this hub" if str(reference["name"]).startswith(f"{hub}-") else "another hub"
+    return (
+        f"Application {namespace_of(live)}/{name_of(live)} is that of work {work} of {whose}, which brought it first: "
+        "give one of the two another name, or delete the other. If the agent of that one is gone, delete "
+        f"AppliedManifestWork {rival} on the cluster"
+    )
 
 
 def _without_uid(manifest: Obj) -> Obj:

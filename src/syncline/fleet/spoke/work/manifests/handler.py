@@ -21,7 +21,7 @@ from syncline.fleet.spoke.work.executor import ExecutorError, Target, executor_n
 from syncline.fleet.spoke.work.manifests.actions import Drop, Dropped, Known, Look, Looked
 from syncline.fleet.spoke.work.manifests.applying import MANAGER, Depth, ManifestPlan, has_content, plan_manifest
 from syncline.fleet.spoke.work.manifests.ignoring import IgnoreFieldError
-from syncline.fleet.spoke.work.ownership import Ownership, owner_patch
+from syncline.fleet.spoke.work.ownership import Ownership, earlier_work, is_left, owner_patch
 from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import (
@@ -35,7 +35,9 @@ from syncline.kube.errors import (
     Unanswered,
     Unavailable,
 )
-from syncline.kube.objects import Obj, ResourceInfo, generation, resource_version
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.kinds.manifestworks import APPLIED_WORK
+from syncline.kube.objects import Obj, ResourceInfo, generation, owner_references, resource_version
 
 CONFLICT_TRIES: Final = 4
 """Attempts of a write that meets a newer object."""
@@ -45,6 +47,9 @@ MOST_QUESTIONS: Final = 20
 """Rounds of jq expressions of one manifest."""
 _NO_EVALUATOR: Final = "JQ expressions cannot be evaluated here: the agent has no evaluator"
 _AWAY: Final = (Unanswered, Unavailable, TooManyRequests)
+_INVENTORIES: Final = ResourceInfo(
+    APPLIED_WORK.group, APPLIED_WORK.version, APPLIED_WORK.kind, "appliedmanifestworks", namespaced=False
+)
 _REVIEWS: Final = ResourceInfo(
     "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False, verbs=("create",)
 )
@@ -92,7 +97,10 @@ class LookHandler:
             if depth is None:
                 return replace(live, wrote=wrote)
             try:
-                plan = plan_manifest(action.manifest, live.obj, action.strategy, action.ownership, answers, depth)
+                rival = yield from _rival(action, live.obj)
+                plan = plan_manifest(
+                    action.manifest, live.obj, action.strategy, action.ownership, answers, depth, rival
+                )
                 if plan.write is not None and action.depth is Depth.DRIFT and action.executor is not None:
                     yield from _reviewed(action)
                 left = yield from _performed(action, plan, live.obj)
@@ -114,6 +122,8 @@ class LookHandler:
             except (ApiError, ValueError) as error:
                 return replace(live, error=error)
             wrote = plan.write is not None
+            if plan.refused:
+                return Looked(left, wrote=wrote, error=ValueError(plan.refused), refused=True)
             return Looked(left, wrote=wrote, added=not wrote and _has_additions(action, live.obj, depth))
         return replace(live, error=RuntimeError("the expressions of ignoreFields raise too many questions"))
 
@@ -127,6 +137,18 @@ class LookHandler:
         read = (Unreadable(one.why) if isinstance(one, Stopped) else one for one in found)
         known = {one.key: each for one, each in zip(questions, read, strict=True)}
         return answers.with_more({key: one for key, one in known.items() if isinstance(one, Addressed | Unreadable)})
+
+
+def _rival(action: Look, live: Obj | None) -> Generator[Request, Response, str]:
+    """Return the AppliedManifestWork whose Application it is already; empty: there is none, or it holds nothing."""
+    if live is None or action.ref.group_kind != APPLICATION.group_kind:
+        return ""
+    other = earlier_work(owner_references(live), action.ownership.reference)
+    if not other:
+        return ""
+    answer = yield client.get(_INVENTORIES, "", other)
+    found = None if answer.status == NotFound.code else answer.or_raise()
+    return "" if is_left(found) else other
 
 
 def _depth(action: Look, live: Obj | None) -> Depth | None:
