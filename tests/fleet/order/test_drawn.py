@@ -353,6 +353,20 @@ def test_the_cost_of_a_plan_grows_with_the_clusters_and_no_faster(shape: str) ->
     assert spent[1] <= 4.6 * spent[0], f"{spent}: four times as many clusters"
 
 
+def test_a_status_fits_into_an_object_however_long_the_reasons_are() -> None:
+    world = even(2000, lambda number: number % 2)
+    for key, one in world.targets.items():
+        facts = Facts(release=one.wanted, phase="Failed", started="now", operation_message="x" * 400, broken="y" * 400)
+        world.targets[key] = replace(one, carried=one.wanted if one.wave == 0 else one.carried, facts=facts)
+    world.status = {
+        "clusters": [{"cluster": name, "application": app, "release": f"{app}-2"} for name, app in world.targets]
+    }
+    world.decide()
+    assert len(world.status["clusters"]) == 2000 and world.status["failed"] == 1000
+    assert len(json.dumps(world.status)) < 1_100_000
+    assert "x" * 400 in world.status["message"], "the first failure is whole"
+
+
 def test_a_forecast_makes_a_bounded_number_of_plans() -> None:
     with counted() as few:
         forecast(even(5, lambda number: number).seen, START)

@@ -51,8 +51,10 @@ def test_windows_of_a_cluster_and_of_its_set_hold_it_until_they_open(play: Play,
             opens = timedelta(seconds=1)
             assert (story.ends("c2"), story.ends("c3")) == (first + opens, second + opens)
             assert "wave 1 comes first: windows-c2" in story.why("c4") and "until" not in story.entry("c4")
+            looked = len(stage.git.asked)
             stage.go_to(first)
             assert story.carried()["c2"] == "v1"
+            assert len(stage.git.asked) - looked >= 20, "commits are looked for while it waits, too"
             story.until("Done", seconds=900)
             begun = story.begun("v2")
             for cluster, moment in (("c2", first), ("c3", second)):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.fleet.order.stage import WAVES, Stage, Story
+from tests.fleet.order.stage import ROLLOUTS, WAVES, Stage, Story
+from tests.fleet.test_pull_controllers import APPS
 
-from syncline.fleet.pull.order.annotations import DEPENDS_ON
+from syncline.fleet.pull import names
+from syncline.fleet.pull.order.annotations import DEPENDS_ON, HEALTHY_FOR
 
 Play = Callable[..., Story]
 PROJECTS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects"
@@ -69,6 +71,33 @@ def test_what_does_not_exist_is_waited_for_by_name_and_gone_on_with_when_it_come
     assert (web.carried(), web.phase) == ({}, "Waiting")
     play("late", waves={"c1": 0}).done()
     web.until("Done", seconds=60)
+
+
+def test_an_application_of_no_set_has_a_roll_out_of_its_own(play: Play, stage: Stage) -> None:
+    hub, path = stage.fleet.hub, f"{ROLLOUTS}/single.app"
+    annotations = {names.CLUSTER: "c1", "argocd.argoproj.io/skip-reconcile": "true", HEALTHY_FOR: "30s"}
+    spec = {
+        "project": "default",
+        "source": {"repoURL": "https://git.test/single", "path": "a", "targetRevision": "v1"},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+        "syncPolicy": {"automated": {}},
+    }
+    metadata = {"name": "single", "labels": {names.PULL: "true"}, "annotations": annotations}
+    kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata}
+    hub.send("POST", APPS.format("argocd"), {**kind, "spec": spec})
+    web = play("after", waves={"c2": 0}, annotations={DEPENDS_ON: "c1/single"})
+    web.create()
+    stage.go(15)
+    rollout = hub.get(path)
+    assert rollout["spec"]["of"] == {"kind": "Application", "name": "single"}
+    (entry,) = rollout["status"]["clusters"]
+    assert entry["state"] == "Proving" and entry["until"]
+    assert web.why("c2") == f"waiting for Application c1/single: it has to stay healthy until {entry['until']}"
+    web.until("Done", seconds=90)
+    assert hub.get(path)["status"]["phase"] == "Done"
+    hub.send("DELETE", f"{APPS.format('argocd')}/single")
+    stage.go(30)
+    assert hub.absent(path), "it goes with its Application"
 
 
 def test_a_circle_is_refused_by_its_names_until_it_is_broken(play: Play, stage: Stage) -> None:

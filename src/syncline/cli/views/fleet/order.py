@@ -24,9 +24,12 @@ def describe_order(order: PlannedOrder) -> str:
     """Return the text: release, then waves with what gates them and what becomes of each cluster, then the end."""
     lines = _header(order)
     shown = 0
-    for wave in sorted({one.standing.target.wave for one in order.forecast.ahead}):
-        mine = [one for one in order.forecast.ahead if one.standing.target.wave == wave]
-        lines += ["", *_wave(order, wave, mine)]
+    of_wave: dict[int, list[Ahead]] = {}
+    for one in order.forecast.ahead:
+        of_wave.setdefault(one.standing.target.wave, []).append(one)
+    counted_waves = sorted(wave for wave, found in of_wave.items() if any(one.standing.counts for one in found))
+    for wave, mine in sorted(of_wave.items(), key=lambda one: one[0]):
+        lines += ["", *_wave(order, wave, mine, counted_waves)]
         fit = mine[: max(MAX_CLUSTERS - shown, 0)]
         shown += len(fit)
         lines += _clusters(order, fit)
@@ -46,8 +49,7 @@ def _header(order: PlannedOrder) -> list[str]:
     return lines
 
 
-def _wave(order: PlannedOrder, wave: int, mine: Sequence[Ahead]) -> list[str]:
-    waves = sorted({one.standing.target.wave for one in order.forecast.ahead if one.standing.counts})
+def _wave(order: PlannedOrder, wave: int, mine: Sequence[Ahead], waves: Sequence[int]) -> list[str]:
     before = [one for one in waves if (one > wave if order.forecast.now.going_back else one < wave)]
     gates = [f"after wave {', '.join(map(str, before[-3:]))}"] if before else []
     gates += [f"each healthy for {_span(longest)}"] if (longest := _healthy_for(mine)) else []

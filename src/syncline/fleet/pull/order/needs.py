@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -55,10 +55,12 @@ _Node = ObjectRef | _Step | _Run
 
 @dataclass(frozen=True)
 class _Group:
-    """The targets of a group. ``skipped``: clusters that people pass over in its present release."""
+    """The targets of a group. ``skipped``: clusters that people pass over in its present release; ``proves``: until
+    when Applications have to stay healthy."""
 
     targets: tuple[Target, ...]
     skipped: frozenset[str] = frozenset()
+    proves: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def by_name(self) -> Mapping[str, Target]:
@@ -122,7 +124,13 @@ class Needs:
             rollout = self._cache.get(ref) or {}
             release = dig(rollout, "status", "release")
             skipped = (one for one in dig(rollout, "spec", "skip") or () if release and one.get("release") == release)
-            self._groups[ref] = _Group(targets, frozenset(str(one.get("cluster")) for one in skipped))
+            listed = dig(rollout, "status", "clusters") or ()
+            proves = {
+                str(one.get("application")): str(one["until"])
+                for one in listed
+                if one.get("state") == "Proving" and one.get("until")
+            }
+            self._groups[ref] = _Group(targets, frozenset(str(one.get("cluster")) for one in skipped), proves)
         return self._groups[ref]
 
     def _reach(self, app: Obj) -> Reach:
@@ -168,7 +176,7 @@ class Needs:
             for one in seen:
                 if len(left) == 2:
                     break
-                if not one.aside and one.cluster.name not in group.skipped and (why := _not_proved(one)):
+                if not one.aside and one.cluster.name not in group.skipped and (why := _not_proved(one, group)):
                     left.append((one.name, f"{one.name} on cluster {one.cluster.name}: {why}"))
             self._judged[key] = _Judged(frozenset(one.name for one in seen), tuple(left))
         return self._judged[key]
@@ -193,7 +201,7 @@ class Needs:
         found = group.by_name.get(name_of(app))
         if found is None:
             return "it is being deleted"
-        why = found.aside or _not_proved(found)
+        why = found.aside or _not_proved(found, group)
         return f"{why}; people skip its cluster in this release" if why and found.cluster.name in group.skipped else why
 
     def _circle(self, app: Obj, reach: Reach) -> str:
@@ -267,7 +275,7 @@ def _step_of(app: Obj, parts: list[str]) -> _Step | None:
     return None if number is None else _Step(group, number)
 
 
-def _not_proved(one: Target) -> str:
+def _not_proved(one: Target, group: _Group) -> str:
     """Return why a target is not done; empty: it carries what it should, and has proved it, or is well where no order
     of its own asks for a proof."""
     if one.cannot or one.unwritten:
@@ -280,5 +288,6 @@ def _not_proved(one: Target) -> str:
     if one.proven and one.proven[0].release == one.wanted:
         return ""
     if one.ordered:
-        return judged.why or "it has not been healthy for long enough"
+        until = group.proves.get(one.name)
+        return judged.why or (f"it has to stay healthy until {until}" if until else "it has not proved its release yet")
     return "" if judged.holds else judged.why

@@ -16,6 +16,8 @@ from syncline.kube.kinds.fleetrollouts import MAX_CLUSTERS, MAX_HISTORY, MAX_REV
 from syncline.kube.objects import Obj, generation
 
 _ENDED: Final = ("Done", "RolledBack")
+ROOM: Final = 400_000
+"""Characters of the reasons of all clusters: etcd keeps objects of at most 1.5 MiB."""
 NOT_IN_FORCE: Final = "no order is in force: works are written at once"
 
 
@@ -52,7 +54,7 @@ def status_of(seen: GroupSeen, made: Judgement, now: datetime) -> Obj:
     counted = [one for one in made.standings if one.counts]
     phase, message = _phase(seen, made, counted)
     entries = [_entry(one, made, now) for one in made.standings if _listed(one, made)]
-    shown = _chosen(entries)
+    shown = _fitting(_chosen(entries))
     waves = _waves(counted, made, before, now)
     done = sum(one.done for one in counted)
     fresh = made.release != before.get("release")
@@ -91,6 +93,12 @@ def _chosen(entries: list[Obj]) -> list[Obj]:
     if len(entries) > MAX_CLUSTERS:
         entries = sorted(entries, key=lambda one: ranks[one["state"]])[:MAX_CLUSTERS]
     return sorted(entries, key=lambda one: (one["wave"], one["cluster"], one["application"]))
+
+
+def _fitting(entries: list[Obj]) -> list[Obj]:
+    """Return the entries with reasons that fit into an object together; those of a few clusters stay whole."""
+    most = max(ROOM // max(len(entries), 1), 100)
+    return [{**one, "why": one["why"][: most - 1] + "…"} if len(one.get("why", "")) > most else one for one in entries]
 
 
 def _entry(one: Standing, made: Judgement, now: datetime) -> Obj:
