@@ -213,8 +213,8 @@ def _chart(**more: str) -> dict[str, str]:
     return {"Chart.yaml": CHART, "templates/a.yaml": TEMPLATE, "values.yaml": "a: 1\n", **more}
 
 
-def _known(monkeypatch: pytest.MonkeyPatch, dependency: Known | None = None) -> None:
-    files = {name: text.encode() for name, text in _chart().items()}
+def _known(monkeypatch: pytest.MonkeyPatch, dependency: Known | None = None, **more: str) -> None:
+    files = {name: text.encode() for name, text in _chart(**more).items()}
     monkeypatch.setitem(KNOWN, "clustergroup", Known("clustergroup", "0.9.55", digest_of(files), dependency))  # type: ignore[arg-type]
 
 
@@ -226,6 +226,19 @@ def test_helm_has_the_last_word_on_values_that_syncline_refuses(monkeypatch: pyt
     found = rendered(files, {"valuesObject": {**GROUP, "text": "{{ include 'x' . }}"}})
     assert [one["metadata"]["name"] for one in found.manifests] == ["by-helm"]
     assert found.warnings[0].startswith("rendered by Helm, since Syncline alone refuses the values: ")
+
+
+def test_a_charts_own_picture_is_taken_from_the_chart(monkeypatch: pytest.MonkeyPatch) -> None:
+    template = {"templates/link.yaml": "    imageURL: data:image/png;base64,iVBORw0KGgo=\n"}
+    _known(monkeypatch, **template)
+    values = {**GROUP, "global": {"pattern": "shop"}}
+    found = {}
+    for name, files in (("whole", _chart(**template)), ("bare", {"Chart.yaml": CHART})):
+        objects = rendered({f"app/{path}": text for path, text in files.items()}, {"valuesObject": values}).manifests
+        (link,) = [one for one in objects if one["kind"] == "ConsoleLink"]
+        found[name] = link["spec"]["applicationMenu"]["imageURL"]
+    assert found["whole"] == "data:image/png;base64,iVBORw0KGgo="
+    assert found["bare"].startswith("data:image/svg+xml;base64,")
 
 
 RBAC = {"Chart.yaml": "name: vp-rbac\nversion: 0.1.2\n", "templates/x.yaml": "{{/* none */}}"}

@@ -78,6 +78,8 @@ class Release:
 
     name: str = "vp"
     namespace: str = "default"
+    picture: str = ""
+    """Data URI of the chart's own picture of ConsoleLinks; empty: a dot."""
 
     @property
     def around(self) -> Obj:

@@ -7,7 +7,7 @@ from typing import Any
 
 from syncline.clustergroup.acm.defaults import ARGO_NAMESPACE
 from syncline.clustergroup.errors import RenderFailed
-from syncline.clustergroup.printing import Printer, first, is_empty, printed
+from syncline.clustergroup.printing import NO_RELEASE, Printer, Release, first, is_empty, printed
 from syncline.kube.objects import Obj
 
 GROUPS = "clusterGroup.managedClusterGroups"
@@ -18,6 +18,7 @@ class Facts:
     """``values``: with the chart's defaults. Raises :class:`RenderFailed` where a section is missing."""
 
     values: Obj
+    release: Release = NO_RELEASE
 
     def printer(self, part: str) -> Printer:
         return Printer(part, self.values)

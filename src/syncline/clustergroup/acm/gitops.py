@@ -99,7 +99,7 @@ def _link(out: Printer, facts: Facts) -> Obj:
         "kind": "ConsoleLink",
         "metadata": {"name": out.plain(f"{namespace}-gitops-link")},
         "spec": {
-            "applicationMenu": {"section": "OpenShift GitOps", "imageURL": ICON},
+            "applicationMenu": {"section": "OpenShift GitOps", "imageURL": facts.release.picture or ICON},
             "href": out.single(f"https://{namespace}-server-{namespace}.{onspoke.APPS_DOMAIN}"),
             "location": "ApplicationMenu",
             "text": "Argo CD VP",

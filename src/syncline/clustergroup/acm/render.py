@@ -14,7 +14,7 @@ from syncline.clustergroup.acm.defaults import CATALOGUE, DEFAULTS
 from syncline.clustergroup.acm.facts import Facts
 from syncline.clustergroup.defaults import filled, layered
 from syncline.clustergroup.ordering import rank
-from syncline.clustergroup.printing import first, floats, is_empty, printed, whole
+from syncline.clustergroup.printing import NO_RELEASE, Release, first, floats, is_empty, printed, whole
 from syncline.kube.gotemplate.fmt import sprintf
 from syncline.kube.objects import Obj
 
@@ -87,8 +87,8 @@ def render(values: Obj) -> list[Obj]:
     return sorted(objects_of(values), key=rank)
 
 
-def objects_of(values: Obj) -> list[Obj]:
+def objects_of(values: Obj, release: Release = NO_RELEASE) -> list[Obj]:
     """Return the objects in the order of the chart's files. Raises :class:`RenderFailed`."""
-    facts = Facts(values)
+    facts = Facts(values, release)
     found: list[Obj] = whole([one for part in PARTS for one in part(facts)])
     return found

@@ -81,7 +81,7 @@ def instance(facts: Facts) -> list[Obj]:
         "kind": "ConsoleLink",
         "metadata": {"name": out.plain(f"{group}-gitops-link"), "namespace": out.plain(where)},
         "spec": {
-            "applicationMenu": {"section": "OpenShift GitOps", "imageURL": ICON},
+            "applicationMenu": {"section": "OpenShift GitOps", "imageURL": facts.release.picture or ICON},
             "href": out.single(f"https://{group}-gitops-server-{where}.{domain}"),
             "location": "ApplicationMenu",
             "text": out.single(f"{titled(group)} ArgoCD"),

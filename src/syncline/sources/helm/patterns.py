@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,6 +27,7 @@ ANNOTATION: Final = SOURCE
 TASK: Final = "patterns"
 _FILES: Final = ("values.yaml", "values.schema.json")
 _FOLDERS: Final = ("templates/", "crds/")
+_PICTURE: Final = re.compile(rb"imageURL: (data:image/[a-z+]+;base64,[A-Za-z0-9+/=]+)")
 _PLAIN_DEPENDENCY: Final = {"name", "version", "repository"}
 
 
@@ -53,11 +55,12 @@ _OURS: Final = ", ".join(f"{one.name} {one.version}" for one in KNOWN.values())
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """``chart``: the one that we render, None: Helm does; ``warning``: what people should know of it; ``by_helm``:
-    Helm can render it, too."""
+    Helm can render it, too; ``picture``: the chart's data URI for ConsoleLinks, empty if it is not here."""
 
     chart: Known | None = None
     warning: str = ""
     by_helm: bool = True
+    picture: str = ""
 
 
 def named_by(annotation: str) -> Known:
@@ -92,9 +95,15 @@ def own_chart(
     if not ours and version == known.version:
         return Verdict(known, by_helm=False)
     if digest_of(files) == known.digest and _dependencies_fit(known, about, files, local, archives):
-        return Verdict(known)
+        return Verdict(known, picture=_picture(files))
     which = "its files are not those of that version" if version == known.version else f"it is {version!r:.40}"
     return Verdict(None, f"chart {name} is rendered by Helm: {which}; Syncline renders {_OURS} without Helm")
+
+
+def _picture(files: Mapping[str, bytes]) -> str:
+    """Return the picture that a known chart's template holds, which is not in ours."""
+    found = (_PICTURE.search(content) for path, content in sorted(files.items()) if path.startswith("templates/"))
+    return next((one[1].decode() for one in found if one), "")
 
 
 def _about(files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -145,9 +154,10 @@ def _dependencies_fit(
 
 
 def render_own(
-    chart: Known, folder: str, values: Mapping[str, Any], release: tuple[str, str], skip_schema: bool, limit: int
+    chart: Known, folder: str, values: Mapping[str, Any], release: tuple[str, str, str], skip_schema: bool, limit: int
 ) -> list[SourcedObject]:
-    """Return the objects of values, in the order of the chart's files. ``release``: its name and namespace.
+    """Return the objects of values, in the order of the chart's files. ``release``: its name, its
+    namespace, and the picture of :class:`Verdict`.
 
     Raises :class:`SourceError`.
     """
@@ -156,6 +166,7 @@ def render_own(
         "values": json.dumps(values),
         "name": release[0],
         "namespace": release[1],
+        "picture": release[2],
         "skip_schema": skip_schema,
     }
     found = shared_workers().run(TASK, payload, label=folder or ".")

@@ -16,11 +16,10 @@ from syncline.sources.errors import Problem, SourceError
 def render(payload: dict[str, Any]) -> list[Obj]:
     """Return the objects in the order of the chart's files. Raises :class:`SourceError` for values that give none."""
     given = [json.loads(payload["values"])]
+    release = Release(payload["name"], payload["namespace"], payload["picture"])
     try:
         if payload["chart"] == "acm":
-            return acm.objects_of(acm.values_of(given))
-        return objects_of(
-            values_of(given, checked=not payload["skip_schema"]), Release(payload["name"], payload["namespace"])
-        )
+            return acm.objects_of(acm.values_of(given), release)
+        return objects_of(values_of(given, checked=not payload["skip_schema"]), release)
     except (RenderFailed, ValuesRefused) as error:
         raise SourceError(Problem.INVALID, str(error), field="spec.source.helm") from None

@@ -249,7 +249,7 @@ def _own(
     """Return the objects that we render, or why we refuse what Helm may accept; neither: it is not ours."""
     if verdict.chart is None:
         return None, None
-    release = (options.release_name, options.namespace or "default")
+    release = (options.release_name, options.namespace or "default", verdict.picture)
     try:
         return render_own(verdict.chart, folder, values, release, options.skip_schema, MAX_OBJECTS), None
     except SourceError as error:
