@@ -187,7 +187,7 @@ LIMITS = {
     "RLIMIT_NPROC": 48,
 }
 WHOLE = {"memory_bytes": 96 << 20, "cpu_s": 120, "processes": 48, "disk_bytes": 48 << 20}
-LITTLE_CPU = WHOLE | {"cpu_s": 2}
+LITTLE_CPU = WHOLE | {"cpu_s": 1}
 """For who uses nothing else: where its watcher gets little of a busy machine, another one has used more of the
 processors before it is seen to have used too much of what it is here for."""
 
