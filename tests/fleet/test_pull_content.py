@@ -23,13 +23,20 @@ from tests.fleet.contents import (
     Scene,
     secret,
 )
+from tests.fleet.queries import question, rows
 from tests.fleet.test_pull_controllers import APPS, WORKS, application
 from tests.fleet.world import config_map
+from tests.gitops.behaviours.sim import Source
 
 from syncline.argo.content.chunks import unpacked
 from syncline.argo.content.entries import chunk_names
+from syncline.assembly.inspection.differences import application_differences
+from syncline.assembly.inspection.pulled import pulled
+from syncline.assembly.inspection.snapshot import application_indices
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.fleet.pull.content.plan import GRACE_S
+from syncline.fleet.pull.queries.model import Ask
+from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request
 from syncline.kube.errors import ApiError
 from syncline.kube.kinds.content import AGENT_NAMESPACE
@@ -83,6 +90,26 @@ def test_no_byte_of_a_secret_is_in_any_object_of_the_hub(shared: Scene) -> None:
         if one.obj["kind"] in ("ContentChunk", "ApplicationContent", "Application")
     ]
     assert len(others) >= 4 and not any(each in json.dumps(one) for one in others for each in wanted)
+
+
+@pytest.mark.parametrize("ask", [Ask.RESOURCES, Ask.MANIFESTS, Ask.DIFF])
+def test_a_question_about_such_an_application_is_answered_without_a_repository(shared: Scene, ask: Ask) -> None:
+    found = rows(shared.fleet, question(ask, "web"))
+    if ask is Ask.DIFF:
+        assert found == []
+        return
+    assert {"ConfigMap", "Secret"} == {one["kind"] for one in found}
+    assert PASSWORD not in json.dumps(found)
+    assert base64.b64encode(PASSWORD.encode()).decode() not in json.dumps(found)
+
+
+def test_commands_on_the_cluster_read_content_in_place_of_the_repository(shared: Scene) -> None:
+    cache = pulled(shared.fleet.members["c1"].admin, application_indices(AppSettings()))
+    away = Source()
+    away.fails = "no route to the repository"
+    found = application_differences(cache, shared.here(), away, AppSettings(), shared.fleet.clock.now())
+    assert (found.problems, found.modified) == ((), ())
+    assert sorted(name_of(one) for one in found.manifests) == ["a", "b", "db"]
 
 
 def test_a_commit_is_noticed_by_poll_and_by_refresh_and_only_what_changed_is_written(scene: Scene) -> None:

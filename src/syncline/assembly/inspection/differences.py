@@ -16,6 +16,7 @@ from syncline.argo.application import AppView
 from syncline.assembly.inspection.snapshot import system_of
 from syncline.base.masking import Masker
 from syncline.control.cache import Cache
+from syncline.gitops.application.content import ContentFirst
 from syncline.gitops.application.manifests import ManifestStore, SourceReader
 from syncline.gitops.application.observing.observe import AppSettings, Destinations, observe_application
 from syncline.gitops.application.plan import comparison_input
@@ -82,7 +83,7 @@ def application_differences(
     problems = [f"{problem.type}: {problem.message}" for problem in spec_problems(replace(observed, unread={}))]
     if problems:
         return _stopped(observed.view.mask, *problems)
-    manifests = reader.read(view.sources, view.revisions_wanted, now, observed.context)
+    manifests = ContentFirst(reader, cache).read(view.sources, view.revisions_wanted, now, observed.context)
     if manifests.error:
         return _stopped(observed.view.mask, f"ComparisonError: Failed to load target state: {manifests.error}")
     store.put(view.sources, view.revisions_wanted, manifests, observed.context)

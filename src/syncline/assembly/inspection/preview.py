@@ -43,6 +43,7 @@ from syncline.assembly.machines.forecast import (
 )
 from syncline.base.masking import Masker
 from syncline.control.cache import Cache, Snapshot
+from syncline.gitops.application.content import ContentFirst
 from syncline.gitops.application.manifests import Manifests, ManifestStore, SourceReader
 from syncline.gitops.application.observing.observe import (
     AppObserved,
@@ -250,7 +251,7 @@ def planned_sync(
         problems.append(f"{view.ref} is being deleted")
     if problems:
         return _stopped(observed.view, problems)
-    manifests = reader.read(view.sources, _asked(view, request), now, observed.context)
+    manifests = ContentFirst(reader, cache).read(view.sources, _asked(view, request), now, observed.context)
     if manifests.error:
         return _stopped(observed.view, [f"ComparisonError: Failed to load target state: {manifests.error}"])
     decision = _decision(cache, view, manifests, settings, now, destinations)
@@ -602,5 +603,10 @@ def observed_application(
         return observed
     view = observed.view
     sources, revisions = operation_sources(view), pinned_revisions(view) or wanted_revisions(view)
-    store.put(sources, revisions, reader.read(sources, revisions, now, observed.context), observed.context)
+    store.put(
+        sources,
+        revisions,
+        ContentFirst(reader, cache).read(sources, revisions, now, observed.context),
+        observed.context,
+    )
     return observe_application(cache, ref, store, settings, system=system, destinations=destinations)

@@ -14,10 +14,12 @@ from typing import TypeVar
 from syncline.argo.excluded import ResourceFilter
 from syncline.control.cache import Cache, IndexFn
 from syncline.control.executor import run_in_place
+from syncline.gitops.application.content import INDICES as CONTENT_INDICES
 from syncline.gitops.application.observing.observe import INSTANCE_INDEX
 from syncline.kube import client
 from syncline.kube.client import Request, Response, Transport
 from syncline.kube.errors import ApiError, Forbidden, Unauthorized
+from syncline.kube.kinds.content import AGENT_NAMESPACE, CONTENT
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.mapper import Mapper, discover, server_version
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, ResourceInfo, dig, ref_of, uid_of
@@ -276,6 +278,8 @@ class PulledCache(Cache):
 
     def _pull_tracked(self, index: str) -> None:
         """Read the objects in an Application's status; if it was never compared, all of the kinds in its manifests."""
+        if index in CONTENT_INDICES:
+            self._pull(CONTENT.group_kind, AGENT_NAMESPACE, needed=False)
         if index != INSTANCE_INDEX:
             return
         for app in self.followed:

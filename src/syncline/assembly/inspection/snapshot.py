@@ -13,6 +13,7 @@ from syncline.argo.settings import System
 from syncline.assembly.inspection.pulled import listed
 from syncline.assembly.scripts.expressions import AnswersNow
 from syncline.control.cache import Cache, IndexFn
+from syncline.gitops.application.content import INDICES as CONTENT_INDICES
 from syncline.gitops.application.observing.observe import INSTANCE_INDEX, AppSettings
 from syncline.gitops.application.observing.system import SystemCache
 from syncline.kube.client import Request, Response
@@ -31,7 +32,7 @@ class ClusterSnapshot:
 
 def application_indices(settings: AppSettings) -> Mapping[str, IndexFn]:
     """Return the indices that observing an Application needs, as its controller declares them."""
-    return {INSTANCE_INDEX: SystemCache(settings).instances}
+    return {INSTANCE_INDEX: SystemCache(settings).instances, **CONTENT_INDICES}
 
 
 def index_as(home: Cache, other: Cache, settings: AppSettings) -> None:

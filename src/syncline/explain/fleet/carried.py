@@ -27,6 +27,7 @@ from syncline.explain.fleet.clusters import explain_cluster
 from syncline.explain.fleet.rollouts import order_causes, waits_of_cluster
 from syncline.explain.view import Found, View, one_line
 from syncline.fleet.pull import names
+from syncline.fleet.pull.notices import OF_HUB
 from syncline.fleet.pull.observe import APPS
 from syncline.fleet.pull.order.explaining import URGENT as ROLLOUT_URGENT
 from syncline.kube.objects import Obj, ObjectRef, annotations_of, name_of, namespace_of
@@ -147,8 +148,13 @@ def _reported(state: ApplicationState) -> Sequence[Cause]:
     return shown
 
 
+def _who(one: Failure) -> str:
+    """Return who says what concerns no resource."""
+    return "the hub" if one.reason in OF_HUB else "its cluster"
+
+
 def _failed(one: Failure, cluster: str) -> Cause:
-    subject = str(ObjectRef(one.group, one.kind, one.namespace, one.name)) if one.kind else "its cluster"
+    subject = str(ObjectRef(one.group, one.kind, one.namespace, one.name)) if one.kind else _who(one)
     fix = "" if any(each.next_action for each in one.because) else advice(one.message)
     fix = f"in cluster {cluster}, {fix}" if fix and refused_namespace(one.message) else fix
     return Cause(subject, one.reason, one_line(one.message), next_action=fix, because=one.because)

@@ -19,7 +19,7 @@ from syncline.argo.content.sealing import NO_ONE, PrivateKey, Recipient, key_byt
 from syncline.base.action import Handler
 from syncline.base.clock import Clock
 from syncline.control.cache import OfKind, Snapshot
-from syncline.gitops.application.manifests import Join, Manifests, ManifestStore, Render, RenderHandler
+from syncline.gitops.application.manifests import Join, Manifests, ManifestStore, Render, RenderHandler, SourceReader
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kinds.content import AGENT_NAMESPACE, CHUNK, CONTENT, KEY_SECRET
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, name_of, namespace_of
@@ -152,6 +152,20 @@ class ContentReader:
         if chunk is None:
             raise ContentError(f"ContentChunk {name} is not on this cluster yet; {_BRINGS}")
         return data_of(chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class ContentFirst:
+    """A reader for one look at an Application: what a hub rendered where the Application has that, else ``inner``."""
+
+    inner: SourceReader
+    cache: Snapshot
+
+    def read(
+        self, sources: tuple[Obj, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT
+    ) -> Manifests:
+        reader = ContentReader(found_of(self.cache, context.content), None) if context.content else self.inner
+        return reader.read(sources, revisions, now, context)
 
 
 class ContentHandler:
