@@ -149,6 +149,9 @@ async def unanswered(story: Story, run: Any) -> None:
     since = "cluster c1 has not reported since 2026-01-01T00:00:00Z: Registration agent stopped updating its lease."
     assert code == 20 and f"warning: {since}; waiting for 1 s" in said.err, said
     assert f"has not answered: {since}" in said.err
+    code, said = await run("get", "shop", "-o", "tree")
+    assert code == 0 and f"resources are shown as reported last: {since}" in said.err
+    assert "ConfigMap/menu" in said.out and "Pod/cook" in said.out
     assert story.hub.send(Request("GET", QUERIES.format("c1"))).obj["items"] == []
 
 

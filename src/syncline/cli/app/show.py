@@ -145,6 +145,8 @@ def get(
         nodes = _pulled_tree(link, found, given["timeout"] or ANSWER_S) if cluster_of(found) else None
         if nodes:
             found = _with_live(found, nodes)
+        elif nodes is not None:
+            nodes = _reported(found)
         if output in ("json", "yaml"):
             print_documents(found, output)
             return
@@ -182,6 +184,14 @@ def _pulled_tree(link: Connection, app: Obj, timeout_s: float) -> tuple[Resource
     except CommandFailed as error:
         click.echo(f"warning: resources are shown as reported last: {error}", err=True)
         return ()
+
+
+def _reported(app: Obj) -> tuple[ResourceNode, ...]:
+    """Return the resources of an Application as its cluster reported them last, without those that they own."""
+    from syncline.assembly.inspection.resource_tree import tree_of
+
+    rows = dig(app, "status", "resources") or ()
+    return tree_of([{**row, "exists": dig(row, "health", "status") != "Missing"} for row in rows])
 
 
 def _with_live(app: Obj, nodes: tuple[ResourceNode, ...]) -> Obj:
