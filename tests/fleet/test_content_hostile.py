@@ -51,7 +51,7 @@ def put(scene: Scene, content: Obj) -> None:
 def look(scene: Scene) -> None:
     """Let the cluster's controllers begin again and read the content, while its agent is away."""
     scene.start_gitops("c1")
-    scene.fleet.time.advance(400)
+    scene.fleet.time.advance(400)  # more than the grace of a source that can't be read
 
 
 def name_digest(scene: Scene, digest: str) -> None:
@@ -65,7 +65,7 @@ def is_well_again(scene: Scene, whole: Obj) -> None:
     """Start the agent and give the Application its digest back; all is as before."""
     scene.fleet.start_agent("c1")
     name_digest(scene, whole["entries"][0]["digest"])
-    scene.fleet.time.advance(400)
+    scene.fleet.time.advance(150)
     assert here(scene)["content"] == whole, "the agent brings it again"
     assert said(scene) == "" and scene.here()["status"]["sync"]["status"] == "Synced"
 
@@ -208,7 +208,7 @@ def test_a_key_that_is_replaced_in_the_middle_of_a_transfer_loses_nothing() -> N
         member.send("PATCH", KEY, old)
         member.hub_cable.mend()
         scene.fleet.hub.send("PATCH", TARGET, {"spec": {"kubeVersion": "v0.0.0"}})  # so that the agent looks at it
-        scene.fleet.time.advance(300)
+        scene.fleet.time.advance(60)
         assert set(scene.spoke(KEY)["data"]) == {"current", "previous"}
         target = scene.fleet.hub.get(TARGET)
         (sealed,) = entries_of(scene.listed(CONTENTS)[0])[0]["sealed"]
@@ -248,7 +248,7 @@ def test_the_hub_may_die_after_any_write_of_a_transfer(figure: Any) -> None:
         scene.restart_pull(partial(Killed, left=last, log=[]))
         _commit(scene, number)
         scene.restart_pull()
-        scene.fleet.time.advance(120)
+        scene.fleet.time.advance(30)
         assert scene.spoke(f"{MAPS}/a")["data"] == {"text": f"n{number}"}, f"after write {last}: {counted[last - 1]}"
         assert password(scene) == f"password-{number}-xyz"
         assert scene.here()["status"]["sync"]["revision"] == scene.source.head
