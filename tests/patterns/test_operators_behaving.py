@@ -107,7 +107,7 @@ def test_each_package_of_the_example_is_installed(catalogue: list[Obj]) -> None:
         everywhere = name in ("openshift-gitops-operator", "serverless-operator", "openshift-pipelines-operator-rh")
         world.namespace(f"of-{name}", *(() if everywhere or name.startswith("openshift-external") else (f"of-{name}",)))
         world.subscribe(f"of-{name}", name)
-    world.time.advance(400)
+    world.time.advance(60)
     states = {name: world.subscription(f"of-{name}", name)["status"].get("state") for name in names}
     assert set(states.values()) == {"AtLatestKnown"}, states
     phases = {

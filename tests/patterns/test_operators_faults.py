@@ -23,24 +23,24 @@ def installed(world: Operators) -> None:
     assert world.subscription("team", "widgets")["status"]["state"] == "AtLatestKnown"
 
 
-@pytest.mark.parametrize("every", [2, 3, 5, 7])
+@pytest.mark.parametrize("every", [2, 3, 5])
 def test_an_upgrade_ends_the_same_when_each_nth_write_fails(every: int) -> None:
     world = Operators(*DOCUMENTS, wrap=lambda inner: Flaky(inner, every))
     world.namespace("team", "team")
     world.subscribe("team", "widgets", startingCSV="widgets.v1.0.0")
-    world.time.advance(400)
+    world.time.advance(120)
     installed(world)
 
 
-@pytest.mark.parametrize("seconds", [0.3, 1.1, 2.3])
+@pytest.mark.parametrize("seconds", [0.3, 1.1])
 def test_an_upgrade_ends_the_same_when_the_controllers_are_killed_again_and_again(seconds: float) -> None:
     world = Operators(*DOCUMENTS)
     world.namespace("team", "team")
     world.subscribe("team", "widgets", startingCSV="widgets.v1.0.0")
-    for _ in range(12):
+    for _ in range(8):
         world.time.advance(seconds)
         world.restart()
-    world.time.advance(200)
+    world.time.advance(120)
     installed(world)
 
 

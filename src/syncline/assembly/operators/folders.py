@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from syncline.patterns.operators.controllers.looking import GLOBAL_NAMESPACE
 
 MOST_FILES: Final = 5_000
 MOST_BYTES: Final = 256_000_000
+MOST_PATHS: Final = 50_000
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
@@ -47,7 +49,10 @@ def parse_catalogs(given: tuple[str, ...]) -> dict[str, Path]:
 def documents(folder: Path) -> Iterator[Obj]:
     """Yield the documents of all files below a folder, in the order of their names. Raises :class:`FolderError`."""
     root, files, size = folder.resolve(), 0, 0
-    for path in sorted(folder.rglob("*")):
+    found = list(islice(folder.rglob("*"), MOST_PATHS + 1))
+    if len(found) > MOST_PATHS:
+        raise FolderError(f"{folder}: more than {MOST_PATHS} paths; name a smaller catalogue")
+    for path in sorted(found):
         if path.suffix not in SUFFIXES or not path.is_file():
             continue
         if not path.resolve().is_relative_to(root):
@@ -62,7 +67,7 @@ def _read(path: Path) -> Iterator[Obj]:
     try:
         text = path.read_text(encoding="utf-8")
         values = list(_json(text)) if path.suffix == ".json" else load_all(text, file=str(path)).values
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FolderError(f"{path}: {error}") from error
     for value in values:
         if not isinstance(value, dict) or not isinstance(value.get("schema"), str):

@@ -20,8 +20,11 @@ from syncline.base.clock import time_or_none
 from syncline.kube.objects import GroupKind, Obj, copied, dig, name_of, namespace_of
 from syncline.kube.text.durations import DurationError, parse_duration
 from syncline.kube.yaml.loading import load
+from syncline.patterns.operators.catalogs.schemas import BEHAVIOUR, given, shape_problem
 
-MOST_LINES: Final = 100
+MOST_CHARS: Final = 200_000
+MOST_DUE: Final = 1_000
+"""Lines that an operator carries out, over all objects that trigger them."""
 _PLACE: Final = re.compile(r"\$\{(?P<name>[a-zA-Z][a-zA-Z0-9.-]*)\}")
 
 
@@ -102,14 +105,23 @@ def _group_kind(obj: Obj) -> GroupKind:
 
 def read_behaviour(text: str, where: str) -> Behaviour:
     """Read one file. Raises :class:`BehaviourError`."""
-    value = load(text, file=where)
-    if not isinstance(value, dict) or not isinstance(value.get("package"), str):
+    if len(text) > MOST_CHARS:
+        raise BehaviourError(f"{where}: a file has at most {MOST_CHARS} characters")
+    try:
+        value = given(load(text, file=where))
+    except ValueError as error:
+        raise BehaviourError(f"{where}: {error}") from None
+    if not isinstance(value, dict) or not value.get("package"):
         raise BehaviourError(f"{where}: write package: NAME and lines:")
     if not value.get("source"):
         raise BehaviourError(f"{where}: a file needs a source: the address of who says what the operator does")
     lines = value.get("lines") or []
-    if len(lines) > MOST_LINES:
-        raise BehaviourError(f"{where}: a file has at most {MOST_LINES} lines")
+    for number, one in enumerate(lines if isinstance(lines, list) else (), 1):
+        unknown = set(one) - _FIELDS if isinstance(one, dict) else set()
+        if unknown:
+            raise BehaviourError(f"{where}: line {number}: unknown field {sorted(map(str, unknown))[0]}")
+    if problem := shape_problem(value, BEHAVIOUR, where):
+        raise BehaviourError(problem)
     made = tuple(_line(one, f"{where}: line {number}") for number, one in enumerate(lines, 1))
     return Behaviour(value["package"], made, str(value["source"]))
 
@@ -117,39 +129,36 @@ def read_behaviour(text: str, where: str) -> Behaviour:
 _FIELDS: Final = frozenset(("name", "when", "after", "each", "unless", "looks", "needs", "creates", "status", "source"))
 
 
-def _line(given: Any, where: str) -> Line:
-    unknown = set(given) - _FIELDS
-    if unknown:
-        raise BehaviourError(f"{where}: unknown field {sorted(unknown)[0]}")
-    if not given.get("source"):
+def _line(line: Any, where: str) -> Line:
+    if not line.get("source"):
         raise BehaviourError(f"{where}: a line needs a source: the address of who says so")
-    when = given.get("when", "started")
+    when = line.get("when", "started")
     trigger = None if when == "started" else GroupKind(str(when.get("group") or ""), str(when["kind"]))
-    looks = tuple(_look(one, where, str(given["source"])) for one in given.get("looks") or ())
-    needs = tuple(given.get("needs") or ())
+    looks = tuple(_look(one, where, str(line["source"])) for one in line.get("looks") or ())
+    needs = tuple(line.get("needs") or ())
     missing = set(needs) - {one.name for one in looks}
     if missing:
         raise BehaviourError(f"{where}: needs {sorted(missing)[0]}, which is not one of its looks")
     try:
-        after = parse_duration(str(given.get("after", "0s")))
+        after = parse_duration(str(line.get("after", "0s")))
     except DurationError as error:
         raise BehaviourError(f"{where}: after: {error}") from None
-    creates, status = tuple(given.get("creates") or ()), given.get("status")
-    each, unless = str(given.get("each") or ""), tuple(sorted((given.get("unless") or {}).items()))
-    name, source = str(given.get("name") or ""), str(given["source"])
+    creates, status = tuple(line.get("creates") or ()), line.get("status")
+    each, unless = str(line.get("each") or ""), tuple(sorted((line.get("unless") or {}).items()))
+    name, source = str(line.get("name") or ""), str(line["source"])
     return Line(name, trigger, after, looks, needs, creates, status, source, each, unless)
 
 
-def _look(given: Any, where: str, source: str) -> Look:
-    if not given.get("name") or not given.get("kind"):
+def _look(line: Any, where: str, source: str) -> Look:
+    if not line.get("name") or not line.get("kind"):
         raise BehaviourError(f"{where}: a look has a name and a kind")
-    kind = GroupKind(str(given.get("group") or ""), str(given["kind"]))
+    kind = GroupKind(str(line.get("group") or ""), str(line["kind"]))
     return Look(
-        str(given["name"]),
+        str(line["name"]),
         kind,
-        tuple(given.get("named") or ()),
-        given.get("annotations"),
-        str(given.get("source") or source),
+        tuple(line.get("named") or ()),
+        line.get("annotations"),
+        str(line.get("source") or source),
     )
 
 
@@ -227,13 +236,14 @@ def due(
             created = time_or_none(dig(obj, "metadata", "creationTimestamp")) if obj is not None else None
             at = max(up_since, created or up_since) + line.after
             made += (_look_around(Due(line, obj, at, entry=entry), objects, now) for entry in _entries(line, obj))
-    return made
+    return made[:MOST_DUE]
 
 
 def _entries(line: Line, obj: Obj | None) -> Iterable[Obj]:
     if not line.each:
         return ({},)
-    return [one for one in dig(obj or {}, *line.each.split("."), default=None) or () if isinstance(one, dict)]
+    found = dig(obj or {}, *line.each.split("."), default=None)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else ()
 
 
 def _look_around(one: Due, objects: Mapping[GroupKind, Sequence[Obj]], now: datetime) -> Due:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from syncline.kube.objects import Obj, dig
 from syncline.kube.yaml.loading import load_all
 from syncline.patterns.operators.catalogs.model import Bundle, Catalog, Channel, Entry, Package, Property, SourceKey
+from syncline.patterns.operators.catalogs.schemas import DOCUMENTS, MANIFEST, PROPERTIES, given, shape_problem
 from syncline.patterns.operators.catalogs.standins import stand_in
 from syncline.patterns.operators.resolver.versions import parse_range, parse_version
 
@@ -36,13 +37,17 @@ def read_catalog(documents: Sequence[Obj], digest: str = "") -> Catalog:
     if len(documents) > MOST_DOCUMENTS:
         raise CatalogError(f"a catalogue has at most {MOST_DOCUMENTS} documents, found {len(documents)}")
     by_schema: dict[str, list[Obj]] = {}
-    for one in documents:
-        by_schema.setdefault(str(one.get("schema") or ""), []).append(one)
+    for document in documents:
+        one = given(document)
+        kind = str(one.get("schema") or "") if isinstance(one, dict) else ""
+        if kind in DOCUMENTS:
+            _shaped(one, DOCUMENTS[kind], f"{kind} {one.get('name', '')}".strip())
+            by_schema.setdefault(kind, []).append(one)
     bundles = {(one.package, one.name): one for one in map(_bundle, by_schema.get("olm.bundle", ()))}
     deprecations = _deprecations(by_schema.get("olm.deprecations", ()))
     packages: dict[str, Package] = {}
     for described in by_schema.get("olm.package", ()):
-        name = _text(described, "name", "olm.package")
+        name = str(described["name"])
         channels = [one for one in by_schema.get("olm.channel", ()) if one.get("package") == name]
         packages[name] = _package(name, described, channels, bundles, deprecations.get(name, {}))
     for one in by_schema.get("olm.channel", ()):
@@ -51,15 +56,13 @@ def read_catalog(documents: Sequence[Obj], digest: str = "") -> Catalog:
     return Catalog(packages, digest or _digest(documents))
 
 
+def _shaped(value: Any, schema: Obj, where: str) -> None:
+    if problem := shape_problem(value, schema, where):
+        raise CatalogError(problem)
+
+
 def _digest(documents: Sequence[Obj]) -> str:
     return hashlib.sha256(json.dumps(documents, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def _text(obj: Mapping[str, Any], field: str, where: str) -> str:
-    value = obj.get(field)
-    if not isinstance(value, str) or not value:
-        raise CatalogError(f"{where}: {field} is {value!r}; write its name as text")
-    return value
 
 
 def _deprecations(documents: Iterable[Obj]) -> dict[str, dict[tuple[str, str], str]]:
@@ -81,7 +84,7 @@ def _package(
     deprecated: Mapping[tuple[str, str], str],
 ) -> Package:
     default = str(described.get("defaultChannel") or "")
-    names = [_text(one, "name", f"olm.channel of package {name}") for one in channels]
+    names = [str(one["name"]) for one in channels]
     if not default and len(names) == 1:
         (default,) = names
     if default not in names:
@@ -105,7 +108,7 @@ def _channel(
     entries: list[Entry] = []
     left: set[str] = set()
     for one in document.get("entries") or ():
-        entry = _text(one, "name", f"entry of channel {name} of package {package}")
+        entry = str(one["name"])
         replaces, skips = str(one.get("replaces") or ""), tuple(one.get("skips") or ())
         left |= {replaces, *skips}
         bundle = bundles.get((package, entry))
@@ -123,23 +126,25 @@ def _channel(
 
 
 def _bundle(document: Obj) -> Bundle:
-    name = _text(document, "name", "olm.bundle")
+    name = str(document["name"])
     where = f"bundle {name}"
-    given = [Property(str(one.get("type") or ""), one.get("value")) for one in document.get("properties") or ()]
-    package = next((one.value for one in given if one.kind == "olm.package" and isinstance(one.value, dict)), {})
+    properties = [Property(str(one["type"]), one.get("value")) for one in document.get("properties") or ()]
+    for one in properties:
+        if one.kind in PROPERTIES:
+            _shaped(one.value, PROPERTIES[one.kind], f"{where}: {one.kind}")
+    package: Obj = next((one.value for one in properties if one.kind == "olm.package"), {})
     try:
-        version = parse_version(str(package["version"])) if package.get("version") else None
+        version = parse_version(package["version"]) if package.get("version") else None
     except ValueError as error:
         raise CatalogError(f"{where}: {error}") from None
-    objects = _objects(where, given)
-    metadata = next((one.value for one in given if one.kind == "olm.csv.metadata"), None)
+    objects = _objects(where, properties)
+    metadata = next((one.value for one in properties if one.kind == "olm.csv.metadata"), None)
     image = str(document.get("image") or "")
-    stands_in = not objects and isinstance(metadata, dict)
-    if not objects and isinstance(metadata, dict):
-        objects = stand_in(name, image, version, metadata, given)
-    kept = tuple(one for one in given if one.kind not in ("olm.bundle.object", "olm.csv.metadata"))
-    owner = _text(document, "package", where)
-    return Bundle(name, owner, version, image, kept, objects, stands_in)
+    stands_in = not objects and metadata is not None
+    if not objects and metadata is not None:
+        objects = stand_in(name, image, version, metadata, properties)
+    kept = tuple(one for one in properties if one.kind not in ("olm.bundle.object", "olm.csv.metadata"))
+    return Bundle(name, str(document["package"]), version, image, kept, objects, stands_in)
 
 
 def _objects(where: str, properties: Iterable[Property]) -> tuple[Obj, ...]:
@@ -148,17 +153,18 @@ def _objects(where: str, properties: Iterable[Property]) -> tuple[Obj, ...]:
     for one in properties:
         if one.kind != "olm.bundle.object":
             continue
-        data = one.value.get("data") if isinstance(one.value, dict) else None
-        if not isinstance(data, str):
-            raise CatalogError(f"{where}: olm.bundle.object without data; write the manifest in base64")
+        data = one.value["data"]
         size += len(data)
         if size > MOST_BYTES:
             raise CatalogError(f"{where}: its manifests have more than {MOST_BYTES} bytes")
         try:
             text = base64.b64decode(data, validate=True).decode()
-            made += [obj for obj in load_all(text).values if isinstance(obj, dict)]
+            found = load_all(text).values
         except (binascii.Error, ValueError) as error:
             raise CatalogError(f"{where}: olm.bundle.object cannot be read: {error}") from None
+        for obj in found:
+            _shaped(obj, MANIFEST, f"{where}: olm.bundle.object")
+            made.append(obj)
     return tuple(made)
 
 

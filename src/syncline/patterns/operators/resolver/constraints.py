@@ -14,6 +14,8 @@ from syncline.patterns.operators.resolver.versions import parse_range
 
 MOST_DEEP: Final = 16
 """How deep constraints may stand in one another."""
+MOST_PARTS: Final = 200
+"""Constraints that one may join."""
 
 
 class ConstraintError(ValueError):
@@ -97,7 +99,10 @@ def _constraint(value: Any, depth: int = 0) -> Predicate:
         return _required_package(value["package"])
     for word, join in (("all", _and), ("any", _or), ("not", _not)):
         if value.get(word):
-            return join([_constraint(one, depth + 1) for one in value[word].get("constraints") or ()])
+            parts = value[word].get("constraints")
+            if not isinstance(parts, list) or len(parts) > MOST_PARTS:
+                raise ConstraintError(f"{word}: constraints is a list of at most {MOST_PARTS}")
+            return join([_constraint(one, depth + 1) for one in parts])
     if value.get("cel"):
         raise ConstraintError("constraints in CEL are not evaluated here; use gvk, package, all, any or not")
     raise ConstraintError("constraint is empty")
