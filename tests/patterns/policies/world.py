@@ -24,10 +24,11 @@ class Policies(Fleet):
     """The role ``policies`` runs beside the hub; namespace ``policies`` has the set ``global`` bound and a Placement
     ``all``."""
 
-    def __init__(self, *names: str, wrap: Wrap | None = None) -> None:
+    def __init__(self, *names: str, wrap: Wrap | None = None, role: bool = True) -> None:
         super().__init__()
         self._policies: LoopActor | None = None
-        self.start_policies(wrap)
+        if role:
+            self.start_policies(wrap)
         self.space("policies")
         for name in names:
             self.add(name)

@@ -12,13 +12,17 @@ from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.registration.cleanup import next_to_go
 from syncline.fleet.hub.registration.leases import ACCEPTED, AVAILABLE, CLOCK_SYNCED, LEASE, grace_of
 from syncline.fleet.hub.registration.pending import pending_requests, stage_of
+from syncline.kube.kinds.governance import POLICY
 from syncline.kube.kinds.managedclusters import MANAGED_CLUSTER
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, finalizers, is_terminating, name_of, ref_of
+from syncline.patterns.policies.hub.rights import RIGHTS
 
 LEASES = GroupKind("coordination.k8s.io", "Lease")
 CLUSTERS, WORKS = MANAGED_CLUSTER.group_kind, MANIFEST_WORK.group_kind
 ROTATED = "ClusterCertificateRotated"
+_RBAC = "rbac.authorization.k8s.io"
+_POLICIES = ObjectRef("apiextensions.k8s.io", "CustomResourceDefinition", "", f"policies.{POLICY.group}")
 MAX_SHOWN = 5
 LOOK_AT_AGENT = "on the cluster, see whether its agent runs and reaches the hub: syncline agent"
 
@@ -113,15 +117,27 @@ def _joined(view: View, obj: Obj) -> Found:
         below.append(_said(obj, "clock", clock, "set the clock of the cluster by NTP; its agent writes no status so"))
     if rotated.get("status") == "False":
         below.append(_said(obj, "certificate", rotated, "look at its requests: kubectl get csr"))
+    unreached = _policies(view, obj)
+    notes = [unreached] if unreached is not None else []
     text = str(available.get("message") or "")
     match available.get("status"):
         case "True":
-            return Found(_cause(obj, "Available", text, *below, since=since), blocked=bool(below))
+            return Found(_cause(obj, "Available", text, *below, *notes, since=since), blocked=bool(below))
         case "False":
             fix = "look at the API server of the cluster; its agent works"
             return Found(_cause(obj, "Unavailable", text, *below, since=since, fix=fix), blocked=True)
     text = f"{text} {_lease(view, obj)}".strip()
     return Found(_cause(obj, "Unreachable", text, *below, since=since, fix=LOOK_AT_AGENT), blocked=True)
+
+
+def _policies(view: View, obj: Obj) -> Cause | None:
+    """Return that the policies of this hub do not reach a cluster, because its agent may not read them."""
+    role = ObjectRef(_RBAC, "Role", name_of(obj), RIGHTS)
+    if view.cluster.get(_POLICIES) is None or view.cluster.unread(role) or view.cluster.get(role) is not None:
+        return None
+    text = "the policies of this hub do not reach it: its agent has no right to read them"
+    fix = "run the role that grants it: syncline controller --roles policies (deploy/policies.yaml)"
+    return Cause(f"policies of {name_of(obj)}", "NoRights", text, next_action=fix)
 
 
 def _said(obj: Obj, what: str, condition: Obj, fix: str) -> Cause:

@@ -79,7 +79,7 @@ class _Status:
         else:
             self.status.pop("compliant", None)
         self.status["lastEvaluatedGeneration"] = generation(self.policy)
-        message = _cut(_message(self.policy, self.status, state, self.now))
+        message = cut(_message(self.policy, self.status, state, self.now))
         history = self.status.get("history") or []
         if changed or not history or history[0].get("message") != message:
             stamp = format_micro_time(self._moment(history))
@@ -189,7 +189,8 @@ def default_message(status: Obj, state: State) -> str:
     return made
 
 
-def _cut(message: str) -> str:
+def cut(message: str) -> str:
+    """Return a message that is not longer than upstream's."""
     data = message.encode()
     if len(data) <= MOST_MESSAGE:
         return message

@@ -11,8 +11,8 @@ from typing import Any, Final
 from syncline.base.clock import time_or_none
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
-from syncline.control.plan import Done, Emit, Outcome, Patch, Plan, Requeue, Result, SetStatus, set_status
-from syncline.kube.kinds.governance import CONFIGURATION_POLICY, POLICY
+from syncline.control.plan import Done, Outcome, Patch, Plan, Requeue, Result, SetStatus, set_status
+from syncline.kube.kinds.governance import CONFIGURATION_POLICY
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -24,7 +24,6 @@ from syncline.kube.objects import (
     is_terminating,
     name_of,
     namespace_of,
-    owner_references,
     ref_of,
     resource_version,
     uid_of,
@@ -35,6 +34,7 @@ from syncline.patterns.policies.cluster.concluding import News, concluded, termi
 from syncline.patterns.policies.cluster.link import PolicyLink
 from syncline.patterns.policies.cluster.memory import Memory
 from syncline.patterns.policies.cluster.relating import dropped
+from syncline.patterns.policies.cluster.telling import events_of
 from syncline.patterns.policies.names import PRUNE_FINALIZER, State, is_enforced
 
 CONTROLLER: Final = "configuration-policy"
@@ -211,29 +211,7 @@ def _report(policy: Obj, observed: ConfigurationObserved, status: Obj, news: tup
     if plain[0] == plain[1] and not timed:
         return ()
     actions = set_status({**policy, "status": before}, status, "report what was found")
-    return (*actions, *_events(policy, news))
-
-
-def _events(policy: Obj, news: tuple[News, ...]) -> Iterable[Emit]:
-    """Return Events about the policy that this one came with, as upstream's."""
-    owner = next((one for one in owner_references(policy) if one.get("kind") == POLICY.kind), None)
-    if owner is None:
-        return
-    place = namespace_of(policy)
-    metadata = {"name": owner.get("name"), "namespace": place, "uid": owner.get("uid")}
-    regarding = {"apiVersion": owner.get("apiVersion"), "kind": owner.get("kind"), "metadata": metadata}
-    for one in news:
-        reason = f"policy: {place}/{name_of(policy)}"
-        bad = one.state is not State.COMPLIANT
-        yield Emit(
-            regarding,
-            reason[:128],
-            one.message[:1024],
-            "configuration-policy-controller",
-            warning=bad,
-            event_action="ComplianceStateUpdate",
-            limited=True,
-        )
+    return (*actions, *events_of(policy, news))
 
 
 def _outcome(observed: ConfigurationObserved, status: Obj, found: Evaluated, now: datetime) -> Outcome:
@@ -294,7 +272,7 @@ def configuration_controller(link: PolicyLink, memory: Memory) -> Controller[Con
         return settle_configuration(observed, results, now)
 
     def looking(obj: Obj, _spoke: Snapshot) -> Iterable[ObjectRef]:
-        return memory.policies_of(obj)
+        return memory.policies_of(obj, KIND)
 
     def matters(old: Obj | None, new: Obj | None) -> bool:
         known = new if new is not None else old

@@ -14,6 +14,8 @@ from syncline.patterns.policies.cluster.evaluating import EvaluateHandler, Prune
 from syncline.patterns.policies.cluster.link import PolicyLink
 from syncline.patterns.policies.cluster.memory import Memory
 from syncline.patterns.policies.cluster.synchronizing import key_controller, policy_controller
+from syncline.patterns.policies.operators.controller import operator_controller
+from syncline.patterns.policies.operators.evaluating import Operate, OperateHandler
 
 
 class PolicyAgent:
@@ -25,8 +27,18 @@ class PolicyAgent:
 
     def controllers(self) -> tuple[Controller[Any], ...]:
         link = self._link
-        return policy_controller(link), configuration_controller(link, self.memory), key_controller(link)
+        return (
+            policy_controller(link),
+            configuration_controller(link, self.memory),
+            operator_controller(link, self.memory),
+            key_controller(link),
+        )
 
     def handlers(self, mapper: Mapper) -> Mapping[type, Handler]:
         """Return the handlers of the agent's own cluster, but for :class:`~.actions.FollowKinds`."""
-        return {Evaluate: EvaluateHandler(mapper, self.memory.note), Prune: PruneHandler(mapper)}
+        note = self.memory.note
+        return {
+            Evaluate: EvaluateHandler(mapper, note),
+            Operate: OperateHandler(mapper, note),
+            Prune: PruneHandler(mapper),
+        }

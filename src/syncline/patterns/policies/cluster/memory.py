@@ -96,12 +96,12 @@ class Memory:
     def tracks(self, ref: ObjectRef) -> bool:
         return any(place in self._watchers for place in _places(ref))
 
-    def policies_of(self, obj: Obj) -> list[ObjectRef]:
-        """Return the policies that look at an object, or at all of its kind."""
+    def policies_of(self, obj: Obj, kind: GroupKind) -> list[ObjectRef]:
+        """Return the policies of a kind that look at an object, or at all of its kind."""
         found: set[ObjectRef] = set()
         for place in _places(ref_of(obj)):
             found |= self._watchers.get(place, set())
-        return sorted(found)
+        return sorted(one for one in found if one.group_kind == kind)
 
 
 def _places(ref: ObjectRef) -> tuple[Tracked, ...]:

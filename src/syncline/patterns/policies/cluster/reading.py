@@ -10,7 +10,7 @@ from syncline.kube import client
 from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError, NotFound, TooManyRequests, Unanswered, Unavailable
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import GVK, Obj, ResourceInfo
+from syncline.kube.objects import GVK, GroupKind, Obj, ResourceInfo
 from syncline.patterns.policies.cluster.actions import Tracked
 from syncline.patterns.policies.templates.asking import Answer, Question
 
@@ -36,6 +36,10 @@ class Access:
     note: Callable[[Tracked], None] = lambda _one: None
     """Called before something is read: changes from then on count."""
     answers: dict[Question, Answer] = field(default_factory=dict)
+
+    def watch(self, kind: GroupKind) -> None:
+        """Note that everything of a kind matters, though the cluster does not serve it."""
+        self._track(Tracked(kind, "", ""))
 
     def _track(self, one: Tracked) -> None:
         if one not in self.tracked:

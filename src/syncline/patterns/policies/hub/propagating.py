@@ -244,7 +244,7 @@ class Propagation:
             return settle_root(observed, results, all(one.kind in watched for one in tracked))
 
         def reading(obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
-            return self.memory.policies_of(obj)
+            return self.memory.policies_of(obj, POLICIES)
 
         mine = differ(generation, uid_of, is_terminating, labels_of, annotations_of)
         copied = differ(generation, uid_of, labels_of, annotations_of)
