@@ -424,6 +424,16 @@ def _pull(settings: ControllerSettings) -> Served:
     return served_role(role, settings)
 
 
+def _patterns(settings: ControllerSettings) -> Served:
+    from syncline.assembly.patterns.checkouts import Checkouts
+    from syncline.assembly.patterns.role import PatternSettings, foreign_pattern_objects, patterns_role
+
+    reader, mine = settings.reader(), PatternSettings(settings.gitops.application.control_namespace)
+    objects = tuple(foreign_pattern_objects())
+    role = patterns_role(mine, Checkouts(reader.sources), None, learner=reader, objects=objects)
+    return served_role(role, settings)
+
+
 def _policies(settings: ControllerSettings) -> Served:
     from syncline.assembly.fleet.policies import foreign_policy_objects, policies_role
 
@@ -449,6 +459,7 @@ ROLES: Mapping[str, Callable[[ControllerSettings], Served]] = {
     "hub": _hub,
     "pull": _pull,
     "policies": _policies,
+    "patterns": _patterns,
     "klusterlet": _klusterlet,
 }
 

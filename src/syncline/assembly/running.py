@@ -53,13 +53,15 @@ async def running_gitops(
     admits: Callable[[ObjectRef], bool] = lambda _ref: True,
     health: Callable[[], Health] | None = None,
     reader: HydratingReader | None = None,
+    user: UserInfo | None = None,
 ) -> AsyncIterator[tuple[LiveDriver, Ports]]:
     """Yield the driver, whose ``run`` is left to the caller, and the ports of the endpoints. ``port_of``: opens a port
     to another cluster; ``inner``: the port of webhooks (None: the controllers'); ``reader``: one that other roles
-    use too. Raises ListenError."""
+    use too; ``user``: who acts, for whom nothing is installed (None: the account of the controllers). Raises
+    ListenError."""
     reader = reader or source_reader(settings)
     namespace = settings.application.control_namespace
-    driver = driver_of(gitops_user(namespace, settings.rights))
+    driver = driver_of(user or gitops_user(namespace, settings.rights))
     way = LiveWay(driver, port_of)
     remotes = RemoteClusters(way, namespace)
     sets, seed = settings.application_sets.enabled, Entropy().token()
@@ -73,6 +75,8 @@ async def running_gitops(
         seed=seed,
     )
     role = replace(made.role, work=settings.pools)
+    if user is not None:
+        role = replace(role, user=user, objects=())
     driver.port = RoutedPort(driver.port, way)
     async with contextlib.AsyncExitStack() as closing:
         closing.push_async_callback(way.close)

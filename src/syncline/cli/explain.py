@@ -106,7 +106,7 @@ def _found(link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, se
     obj = cache.get(ref)
     assert obj is not None, "it was there a moment ago"
     if ref.group_kind == APPLICATION.group_kind:
-        found = _application(link, others, cache, ref, settings)
+        found = explained_application(link, others, cache, ref, settings)
         owner = set_ref_of(obj)
         if owner is None:
             return found
@@ -120,12 +120,14 @@ def _found(link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, se
     if ref.group_kind == APPLICATION_SET.group_kind:
         from syncline.cli.appset.explaining import explained_set
 
-        below = partial(_application, link, others, cache, settings=settings)
+        below = partial(explained_application, link, others, cache, settings=settings)
         return explained_set(link, view, cache, obj, settings.control_namespace, below)
     return explain_object(view, obj)
 
 
-def _application(link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, settings: AppSettings) -> Found:
+def explained_application(
+    link: Connection, others: Elsewhere, cache: Cache, ref: ObjectRef, settings: AppSettings
+) -> Found:
     obj, now = cache.get(ref), link.now()
     assert obj is not None, "it was there a moment ago"
     if is_carried(obj):

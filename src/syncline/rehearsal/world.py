@@ -145,8 +145,12 @@ class World:
         from syncline.assembly.patterns.role import PatternSettings, pattern_objects, patterns_role
 
         settings = PatternSettings(self.settings.control_namespace)
-        run_in_place(ensure_objects(pattern_objects()), self.admin)
-        actor, _ = self._started(patterns_role(settings, checkouts, self._begin), self.core)
+        self.start_role(replace(patterns_role(settings, checkouts, self._begin), objects=tuple(pattern_objects())))
+
+    def start_role(self, role: Role) -> None:
+        """Install the objects of one more role, and run its controllers."""
+        run_in_place(ensure_objects(role.objects), self.admin)
+        actor, _ = self._started(role, self.core)
         self._rooms.append(actor)
         self.driver.add(actor)
 

@@ -155,6 +155,24 @@ class LiveCluster:
         await self.run_role(policies_role(objects=tuple(policy_objects())))
         return manager
 
+    async def start_patterns(self, settings: GitOpsSettings) -> LiveManager:
+        """Run the controllers of Patterns and of ArgoCD objects, each of which gets GitOps controllers of its namespace
+        with the rights of its account; returns once they watch."""
+        from syncline.assembly.patterns.checkouts import Checkouts
+        from syncline.assembly.patterns.live import beginning
+        from syncline.assembly.patterns.role import PatternSettings, pattern_objects, patterns_role
+
+        assert self.reader is not None, "the GitOps controllers have started"
+        mine = PatternSettings(settings.application.control_namespace)
+        role = patterns_role(
+            mine,
+            Checkouts(self.reader.sources),
+            beginning(settings, self.working, self.reader),
+            learner=self.reader,
+            objects=tuple(pattern_objects()),
+        )
+        return await self.run_role(role)
+
     async def _start_config_server(self, namespace: str, host: str, port: int, cache: Snapshot) -> None:
         from syncline.assembly.endpoints import configserver
 

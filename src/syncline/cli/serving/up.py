@@ -195,6 +195,7 @@ def _check(problems: Mapping[str, bool]) -> None:
     help="HOST:PORT at which machines that join get their Ignition config (upstream: 22623); with --machine-config.",
 )
 @click.option("--hub", is_flag=True, help="A hub: clusters join it, Placements choose among them, works go to them.")
+@click.option("--patterns", is_flag=True, help="Install Pattern objects; ArgoCD objects make control namespaces.")
 @click.option("--join", "join_line", default="", metavar="LINE", help="Join the hub of `syncline hub token`, too.")
 @click.option("--name", "cluster_name", default="", help="With --join: name of this cluster on the hub.")
 @operator_options
@@ -218,6 +219,7 @@ def up(
     machine_config: bool,
     config_server_listen: str | None,
     hub: bool,
+    patterns: bool,
     join_line: str,
     cluster_name: str,
     pull_variant: str | None,
@@ -265,6 +267,8 @@ def up(
         await _start_always(cluster, gitops, home, config)
         if machine_config:
             await cluster.start_machine_config(application.control_namespace, config_server)
+        if patterns:
+            await cluster.start_patterns(gitops)
         if hub:
             await _start_hub(cluster, namespace, endpoints, pull_variant or "", poll)
         await _start_operators(cluster, operators)

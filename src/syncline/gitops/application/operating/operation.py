@@ -53,7 +53,8 @@ PASS_INTERVAL_S = 30.0
 """Seconds after which a waiting operation is reconciled even without an event (upstream's requeue interval)."""
 UNTRACKED = (WaitKind.ACCOUNT, WaitKind.DEFINITION, WaitKind.CONDITION)
 """Waits that no event ends: their objects do not belong to the application."""
-UNTRACKED_INTERVAL_S = 0.5
+UNTRACKED_INTERVAL_S, UNTRACKED_LATER_S = 0.5, 3.0
+SOON = timedelta(seconds=30)
 LEAST_PAUSE = timedelta(seconds=1)
 """Shortest wait between two attempts of an operation."""
 SHA_LENGTH = 40
@@ -572,7 +573,7 @@ def _running(observed: AppObserved, state: Obj, sync: SyncPlan | None, now: date
     if sync is not None and sync.again:
         wait = 0.0
     elif sync is not None and sync.wait is not None and sync.wait.kind in UNTRACKED:
-        wait = PASS_INTERVAL_S if rests_until(why) is not None else UNTRACKED_INTERVAL_S
+        wait = PASS_INTERVAL_S if rests_until(why) is not None else _untracked_interval(sync, now)
     wait = _in_time(observed, state, wait, now)
     status = dict(view.current) | {"operationState": state}
     overdue = _overdue(view, sync, now)
@@ -587,6 +588,14 @@ def _running(observed: AppObserved, state: Obj, sync: SyncPlan | None, now: date
     back = give_back_for_gate(observed, running_operation(view), sync, now) if sync is not None else None
     steps = back.steps if back is not None else ()
     return OperationPlan(steps=steps, status=patch, outcome=Requeue(wait, why), why=why)
+
+
+def _untracked_interval(sync: SyncPlan, now: datetime) -> float:
+    """Return the seconds until something is looked at again that no event reports: seldom after a while, as each look
+    compares the whole application."""
+    since = sync.wait.since if sync.wait is not None else None
+    long = since is not None and now >= since + SOON
+    return UNTRACKED_LATER_S if long else UNTRACKED_INTERVAL_S
 
 
 def _exhausted(view: AppView, why: str) -> tuple[Emit, ...]:
