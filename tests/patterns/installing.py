@@ -57,10 +57,13 @@ class Installed:
         self.world = World(self.repositories, settings=AppSettings())
         self.driver = self.world.driver
         self.driver.settle()
-        self.world.start_patterns(self.repositories)
+        self.start()
         self.driver.advance(5)
         if openshift:
             self.make_openshift()
+
+    def start(self) -> None:
+        self.world.start_patterns(self.repositories)
 
     def make_openshift(self) -> None:
         config = "/apis/config.openshift.io/v1"

@@ -145,16 +145,28 @@ class World:
         from syncline.assembly.patterns.role import PatternSettings, pattern_objects, patterns_role
 
         settings = PatternSettings(self.settings.control_namespace)
-        self.start_role(replace(patterns_role(settings, checkouts, self._begin), objects=tuple(pattern_objects())))
+        role = patterns_role(settings, checkouts, self.begin_instance)
+        self.start_role(replace(role, objects=tuple(pattern_objects())))
 
-    def start_role(self, role: Role) -> None:
-        """Install the objects of one more role, and run its controllers."""
+    def start_role(self, role: Role, wrap: Callable[[Transport], Transport] | None = None) -> Callable[[], None]:
+        """Install the objects of one more role, and run its controllers. Returns the function that ends them, as when
+        their process dies."""
         run_in_place(ensure_objects(role.objects), self.admin)
-        actor, _ = self._started(role, self.core)
+        actor, stop = self._started(role, self.core, wrap)
         self._rooms.append(actor)
         self.driver.add(actor)
 
-    def _begin(self, instance: Instance) -> Callable[[], None]:
+        def end() -> None:
+            stop()
+            self._leave(actor)
+
+        return end
+
+    def _leave(self, actor: LoopActor) -> None:
+        self._rooms.remove(actor)
+        self.driver.actors = [one for one in self.driver.actors if one is not actor]
+
+    def begin_instance(self, instance: Instance) -> Callable[[], None]:
         """Start the GitOps controllers of an ArgoCD object's namespace, with the rights of its account alone."""
         settings = replace(self.settings, control_namespace=instance.namespace)
         user = service_account_user(instance.namespace, instance.account)
@@ -168,8 +180,7 @@ class World:
 
         def end() -> None:
             stop()
-            self._rooms.remove(driver.actor)
-            self.driver.actors = [one for one in self.driver.actors if one is not driver.actor]
+            self._leave(driver.actor)
 
         return end
 

@@ -338,14 +338,15 @@ def test_a_wait_in_the_last_wave_holds_the_end_of_the_sync_as_its_job_would() ->
     assert sim.finish(limit_s=30)["phase"] == "Succeeded"
 
 
-def test_a_wait_ends_after_an_hour_with_who_waited_for_what() -> None:
-    sim = staged(ours(subscription(), sequence_job="wait"), sequence_job(), config("after", sync_wave="10"))
+def test_a_wait_ends_at_its_deadline_with_who_waited_for_what() -> None:
+    one = ours(subscription(), sequence_job="wait", gate_deadline="2m", on_deadline="fail")
+    sim = staged(one, sequence_job(), config("after", sync_wave="10"))
     sim.begin()
     sim.driver.advance(10)
     settle_operator(sim)
-    state = sim.finish(limit_s=3700)
+    state = sim.finish(limit_s=300)
     assert (state["phase"], sim.maps()) == ("Failed", [])
-    assert "odf-sequencejob waited for 3600 s: storage.k8s.io/StorageClass//rbd is not there" in str(state)
+    assert "odf-sequencejob waited for 120 s: storage.k8s.io/StorageClass//rbd is not there" in str(state)
 
 
 @pytest.mark.parametrize(
@@ -443,6 +444,6 @@ def test_the_application_keeps_its_status_while_a_gate_is_closed() -> None:
     sim.begin()
     sim.driver.advance(10)
     settle_operator(sim, "Installing")
-    sim.driver.advance(1000)
+    sim.driver.advance(920)
     assert dig(sim.get(f"{APPS}/app"), "status", "operationState", "phase") == "Running"
     assert "GateOverdueWarning" in sim.conditions()

@@ -85,6 +85,7 @@ def _greet(
     *,
     machine_config: bool,
     hub: bool,
+    patterns: bool,
 ) -> None:
     if settings.run_commands is not RunCommands.OFF:
         print(f"commands    {PROCESSES}")
@@ -96,6 +97,8 @@ def _greet(
     print(f"gitops      Applications in namespace {namespace}, project default, repositories by path allowed")
     if machine_config:
         print("pools       master and worker; kubectl get mcp, syncline mc list")
+    if patterns:
+        print("patterns    Pattern objects in openshift-operators; syncline pattern install, plan, get")
     if hub:
         print(
             "hub         kubectl get managedclusters,placements -A; clusters join with what syncline hub token prints"
@@ -113,8 +116,11 @@ def _greet(
     print("Ctrl-C stops.", flush=True)
 
 
-async def _start_always(cluster: LiveCluster, gitops: GitOpsSettings, home: Path, kubeconfig: Path) -> None:
-    """Start the controllers that every such cluster has: those of GitOps, and of Klusterlets that may come."""
+async def _start_always(
+    cluster: LiveCluster, gitops: GitOpsSettings, home: Path, kubeconfig: Path, *, patterns: bool
+) -> None:
+    """Start the controllers that every such cluster has: those of GitOps, and of Klusterlets that may come; and those
+    of ``patterns``, if they are wanted."""
     from syncline.assembly.fleet.klusterlet import klusterlet_role
     from syncline.base.clock import SystemClock
     from syncline.hosts.fleet.klusterlets import KlusterletAgents
@@ -123,6 +129,8 @@ async def _start_always(cluster: LiveCluster, gitops: GitOpsSettings, home: Path
     await cluster.start_gitops(gitops)
     agents = KlusterletAgents(home, load_kubeconfig(kubeconfig), SystemClock())
     await cluster.run_role(klusterlet_role(agents))
+    if patterns:
+        await cluster.start_patterns(gitops)
 
 
 async def _start_hub(cluster: LiveCluster, namespace: str, given: HubOptions, pull_variant: str, poll_s: float) -> None:
@@ -257,22 +265,19 @@ def up(
         run_commands=commands,
         encryption=encryption,
     )
-    config = kubeconfig_out or home / "kubeconfig"
-    cache = (where or home) / "repositories"
+    config, cache = kubeconfig_out or home / "kubeconfig", (where or home) / "repositories"
     application = AppSettings(namespace, application_namespaces, hydrator, poll_s=poll, sync_timeout_s=sync_timeout)
     sources = GitOpsSettings(cache, allow_local_repos=True, plugins=checked_plugins(plugins), application=application)
     gitops = with_options(sources, endpoints)
 
     async def body(cluster: LiveCluster, stop: asyncio.Event) -> int:
-        await _start_always(cluster, gitops, home, config)
+        await _start_always(cluster, gitops, home, config, patterns=patterns)
         if machine_config:
             await cluster.start_machine_config(application.control_namespace, config_server)
-        if patterns:
-            await cluster.start_patterns(gitops)
         if hub:
             await _start_hub(cluster, namespace, endpoints, pull_variant or "", poll)
         await _start_operators(cluster, operators)
-        _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub)
+        _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub, patterns=patterns)
         await _start_agent(cluster, join_line, cluster_name, config)
         await stop.wait()
         print("stopping", flush=True)
