@@ -382,10 +382,12 @@ class Cluster(VirtualDriver):
 class PullFleet:
     """A hub with clusters that pull, all joined and at rest; no set yet."""
 
-    def __init__(self, clusters: int, *, seed: int = 1, poll_s: float = 180.0) -> None:
+    def __init__(self, clusters: int, *, seed: int = 1, poll_s: float = 180.0, lease_s: int = 60) -> None:
+        """``poll_s``: virtual seconds between two looks of a cluster at its repositories; ``lease_s``: between two
+        renewals of its lease."""
         self.clock, self.entropy, self.meter, self.asked = VirtualClock(), Entropy(seed), Meter(), Asked()
         self.crowd, self.sources = Crowd(self.clock), Repositories()
-        self.settings = AppSettings(NAMESPACE, poll_s=poll_s)
+        self.settings, self._lease_s = AppSettings(NAMESPACE, poll_s=poll_s), lease_s
         self.ledger = Ledger(self.clock, self.meter)
         self.hub = VirtualDriver(self.clock)
         self.core = self._core("hub", Store())
@@ -482,7 +484,9 @@ class PullFleet:
         self.crowd.parts[id(site)] = self.meter, SPOKES
         self._builtin(site)
         cluster = {"apiVersion": f"{GROUP}/v1", "kind": "ManagedCluster", "metadata": {"name": name}}
-        self.send("POST", CLUSTERS, {**cluster, "spec": {"hubAcceptsClient": True, "leaseDurationSeconds": 60}})
+        self.send(
+            "POST", CLUSTERS, {**cluster, "spec": {"hubAcceptsClient": True, "leaseDurationSeconds": self._lease_s}}
+        )
         self._gitops(site, site.admin, site.core)
         self._agent(site)
         self.crowd.settle()
