@@ -75,10 +75,6 @@ def root_of_copy(policy: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
         yield ObjectRef(*POLICIES, *found)
 
 
-def policies_of_namespace(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
-    return [ref_of(one) for one in cache.objects(POLICIES, namespace_of(obj))]
-
-
 def policies_of_binding(binding: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     """Return the policies that a binding names, also through sets."""
     place = namespace_of(binding)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from syncline.kube.kinds.governance import GROUP, POLICY, POLICY_SET
 from syncline.kube.objects import Obj, annotations_of, copied, dig, labels_of, meta, name_of, namespace_of
@@ -16,9 +16,6 @@ from syncline.patterns.policies.names import (
     is_enforced,
 )
 from syncline.patterns.policies.templates.text import HUB, has_template
-
-LONGEST: Final = 62
-"""Characters of namespace and name together, as upstream's webhook allows: together they are a label."""
 
 
 def full_name(policy: Obj) -> str:
@@ -58,9 +55,6 @@ def replicated(root: Obj, cluster: str, enforced: bool, sets: Mapping[tuple[str,
         "metadata": {"name": name, "namespace": cluster, "labels": labels, "annotations": annotations},
         "spec": spec,
     }
-
-
-_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def _kept(values: Mapping[str, str], all_of_it: bool) -> dict[str, str]:
