@@ -22,7 +22,7 @@ from bench.table import Table
 from syncline.base.interpreter import tune_interpreter
 
 GROWING = (10, 50, 200)
-GROWN_APPLICATIONS = 5
+GROWN_APPLICATIONS = 2
 ONE_AT_A_TIME = 10
 """How many changes of one Application in one cluster are measured for each size."""
 AT_ALL = 3

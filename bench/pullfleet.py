@@ -30,7 +30,8 @@ from syncline.assembly.fleet.hub import HubSettings, hub_role
 from syncline.assembly.fleet.objects import hub_objects, spoke_objects
 from syncline.assembly.fleet.pull import pull_objects, pull_role
 from syncline.assembly.fleet.webhooks import INSIDE, admit_inside
-from syncline.assembly.gitops import gitops, gitops_user
+from syncline.assembly.gitops import gitops
+from syncline.assembly.rights import gitops_user
 from syncline.assembly.roles import Role, SimulatedDriver, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
