@@ -39,6 +39,17 @@ def test_a_tree_is_read_at_a_commit_without_a_checkout(upstream: Any, git: Git) 
     assert not list(tree.read([]))
 
 
+def test_a_commit_is_there_with_all_its_files_or_not_at_all(upstream: Any, git: Git, tmp_path: Path) -> None:
+    """One who looks while another reader fetches must not find a commit whose folders are still to come: a fetch shows
+    its objects together, as one pack, however few they are."""
+    for number in range(2):
+        sha = upstream.commit({f"app{number}/a.yaml": "a: 1\n"})
+        git.repository(str(upstream.path)).tree(sha, f"app{number}")
+    (objects,) = (tmp_path / "cache").glob("*.git/objects")
+    assert len(list(objects.glob("pack/*.pack"))) == 2
+    assert [one.name for one in objects.iterdir() if len(one.name) == 2] == []
+
+
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
 def test_branches_tags_and_commits_name_a_commit(upstream: Any, git: Git, form: str) -> None:
     first = upstream.commit({"a": "1"})

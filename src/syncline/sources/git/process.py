@@ -42,8 +42,11 @@ _KEPT = re.compile(
 _SAFE_CONFIG = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never"),
     *("-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false", "-c", "fetch.recurseSubmodules=false"),
+    *("-c", "fetch.unpackLimit=1", "-c", "gc.bigPackThreshold=64m"),
     *("-c", "advice.detachedHead=false", "-c", "core.quotePath=false", "-c", "fetch.writeCommitGraph=false"),
 )
+"""``fetch.unpackLimit``: objects of a small fetch that are written one by one show a commit before its folders;
+``gc.bigPackThreshold``: the many small packs that come instead are joined without what is large already."""
 
 SSH = ("ssh", "-oBatchMode=yes", "-oConnectTimeout=15", "-oServerAliveInterval=15", "-oServerAliveCountMax=3")
 """Without passwords to ask for; a host that does not answer, also in the middle, is given up."""
