@@ -15,6 +15,7 @@ from syncline.gitops.sync.facts import Facts
 from syncline.gitops.sync.kinds import KindTable
 from syncline.gitops.sync.phases import SyncPhase
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, gvk_of
+from syncline.kube.schema.extensions import SOURCE
 
 GATE: Final = "syncline.dev/gate"
 """Annotation of a Subscription: ``csv-succeeded``, the default in cluster groups, or ``none``."""
@@ -101,7 +102,7 @@ def is_cluster_group(spec: Obj, annotations: Mapping[str, str]) -> bool:
     (DECISIONS 48)."""
     sources = [spec.get("source"), *(spec.get("sources") or ())]
     named = any(isinstance(one, Mapping) and one.get("chart") == "clustergroup" for one in sources)
-    return named or annotations.get("syncline.dev/source") == "clustergroup"
+    return named or annotations.get(SOURCE) == "clustergroup"
 
 
 def _deadline(obj: Obj) -> tuple[timedelta, str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.control.cache import Snapshot
@@ -209,8 +209,7 @@ def follow_up(looked: Looked, done: Plan, results: tuple[Result, ...], now: date
         return None
     checked = check(looked.plan, looked.groups, now)
     current = {**looked.plan, "status": checked.status or looked.plan.get("status") or {}}
-    written = _after(looked, current, found, now)
-    return looked, replace(written, outcome=written.outcome)
+    return looked, _after(looked, current, found, now)
 
 
 def _observe(cache: Snapshot, ref: ObjectRef) -> Looked | None:
