@@ -109,6 +109,7 @@ class Operators:
         run_in_place(ensure_objects(role.objects), self.admin)
         transport = self.core.transport(role.user)
         driver = SimulatedDriver(self.clock, self.journal, wrap(transport) if wrap else transport, strict=True)
+        driver.host = self.core.registry.host
         start(role, driver)
         self.time.add(driver.actor)
         return driver.actor

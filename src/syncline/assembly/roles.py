@@ -18,6 +18,7 @@ from syncline.base.clock import Clock, VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
 from syncline.cluster.access.users import UserInfo
+from syncline.cluster.resources.hosted import Hosted
 from syncline.control.cache import Cache
 from syncline.control.controller import Controller
 from syncline.control.executor import HandlersOf, kube_handlers, run_in_place
@@ -65,6 +66,8 @@ class Role:
     """Handlers for other clusters; None: there are none."""
     objects: tuple[Obj, ...] = ()
     """Objects that must exist before the role starts, in order."""
+    hosted: tuple[Hosted, ...] = ()
+    """Kinds that are computed on request, where the API is in this process."""
     work: PoolSettings = field(default_factory=PoolSettings)
     """Limits of blocking work that runs at once."""
     scopes: Mapping[GroupKind, Scope | None] = field(default_factory=dict)
@@ -80,6 +83,8 @@ class Driver(ABC):
     journal: Journal
     admin: Transport | None = field(default=None, kw_only=True)
     """The transport that installs the role's objects in process; None: the driver's owner installs them."""
+    host: Callable[[Hosted], None] | None = field(default=None, kw_only=True)
+    """Serves the role's computed kinds (``Registry.host``); None: the API is elsewhere."""
     strict: bool = field(default=False, kw_only=True)
     """Whether a planner's exception ends the run."""
     leaves_out: LeavesOut = field(default=_nothing, kw_only=True)
@@ -130,6 +135,9 @@ def start(role: Role, driver: Driver) -> Callable[[], None]:
     """Start ``role``; returns the function that disconnects it from events outside the API."""
     if driver.admin is not None:
         run_in_place(ensure_objects(role.objects), driver.admin)
+    if driver.host is not None:
+        for one in role.hosted:
+            driver.host(one)
     loop = loop_of(role, driver.clock, driver.journal, strict=driver.strict, leaves_out=driver.leaves_out)
     driver.loop = loop
     return role.follow(loop, driver.drive(role, loop))

@@ -116,6 +116,7 @@ class World:
         self, role: Role, core: ClusterCore, wrap: Callable[[Transport], Transport] | None = None
     ) -> tuple[LoopActor, Callable[[], None]]:
         driver = self._driver(core.transport(role.user), wrap)
+        driver.host = core.registry.host
         stop = start(role, driver)
         return driver.actor, stop
 

@@ -59,7 +59,7 @@ async def working(
     def driver(user: UserInfo) -> LiveDriver:
         port = DirectPort(core.transport(user, waits=True), caller.settle)
         ports.append(port)
-        return LiveDriver(core.clock, journal, port, admin=core.transport(judged=False))
+        return LiveDriver(core.clock, journal, port, admin=core.transport(judged=False), host=core.registry.host)
 
     ca_pem = keys.ca_pem if settings.tls else ""
     role = cluster_role(

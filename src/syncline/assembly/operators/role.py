@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from syncline.assembly.operators.folders import FolderCatalogs
+from syncline.assembly.operators.objects import operators_objects
 from syncline.assembly.roles import Role
 from syncline.cluster.access.users import UserInfo
-from syncline.kube.kinds.clusterextensions import extension_crds
-from syncline.kube.kinds.operatorlifecycle import operator_crds
+from syncline.cluster.resources.hosted import Hosted
 from syncline.kube.objects import Obj
 from syncline.patterns.operators.behaving import Behaviours
 from syncline.patterns.operators.catalogs.manifests import package_manifest_crd
@@ -20,16 +21,15 @@ from syncline.patterns.operators.controllers.adoption import adoption_controller
 from syncline.patterns.operators.controllers.behaviours import behaviour_controller
 from syncline.patterns.operators.controllers.extensions import extension_controllers
 from syncline.patterns.operators.controllers.groups import group_controller
-from syncline.patterns.operators.controllers.looking import GLOBAL_NAMESPACE, MANAGER, Offers
+from syncline.patterns.operators.controllers.looking import MANAGER, Offers
 from syncline.patterns.operators.controllers.namespaces import namespace_controller
 from syncline.patterns.operators.controllers.plans import plan_controller
-from syncline.patterns.operators.controllers.sources import source_controller
+from syncline.patterns.operators.controllers.sources import package_manifests, source_controller
 from syncline.patterns.operators.controllers.versions import version_controller
 
 OLM: Final = UserInfo(MANAGER, ("system:masters", "system:authenticated"))
 """The user on an embedded cluster: an operator may bring any object, as upstream's OLM."""
-OPERATORS_NAMESPACE: Final = "openshift-operators"
-"""Where operators for all namespaces go, as on OpenShift."""
+_SOURCES: Final = "operators.coreos.com/catalogsources"
 
 
 def operators_role(offers: Offers, behaviours: Behaviours, objects: Sequence[Obj] = ()) -> Role:
@@ -51,33 +51,8 @@ def operators_role(offers: Offers, behaviours: Behaviours, objects: Sequence[Obj
         user=OLM,
         manager=MANAGER,
         objects=tuple(objects),
+        hosted=(Hosted(package_manifest_crd(), _SOURCES, partial(package_manifests, offers)),),
     )
-
-
-def operators_objects(catalogs: Iterable[str] = ()) -> list[Obj]:
-    """Return what the role needs on the embedded cluster, and a CatalogSource for each name of :class:`FolderCatalogs`
-    that names one of the global namespace."""
-    namespaces = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        for name in (GLOBAL_NAMESPACE, OPERATORS_NAMESPACE)
-    ]
-    group = {
-        "apiVersion": "operators.coreos.com/v1",
-        "kind": "OperatorGroup",
-        "metadata": {"name": "global-operators", "namespace": OPERATORS_NAMESPACE},
-        "spec": {},
-    }
-    sources = [_source(name) for name in catalogs if "/" not in name]
-    return [*namespaces, *operator_crds(), *extension_crds(), package_manifest_crd(), group, *sources]
-
-
-def _source(name: str) -> Obj:
-    return {
-        "apiVersion": "operators.coreos.com/v1alpha1",
-        "kind": "CatalogSource",
-        "metadata": {"name": name, "namespace": GLOBAL_NAMESPACE},
-        "spec": {"sourceType": "grpc", "image": f"{name}:local", "displayName": name, "publisher": "administrator"},
-    }
 
 
 def folder_role(catalogs: FolderCatalogs, behaviours: Behaviours) -> Role:

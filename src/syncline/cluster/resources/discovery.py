@@ -220,7 +220,7 @@ def _resource_entries(resource: Resource) -> list[Obj]:
         main["shortNames"] = list(info.short_names)
     if info.categories:
         main["categories"] = list(info.categories)
-    if "get" in info.verbs and resource.storage not in _COMPUTED:
+    if "get" in info.verbs and resource.storage not in _COMPUTED and resource.computed is None:
         main["storageVersionHash"] = _storage_hash(resource)
     entries = [main]
     for name in sorted(info.subresources, reverse=resource.custom is not None):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from syncline.cluster.resources.conversion import convert, hub_of
 from syncline.cluster.resources.customresource import CustomVersion, custom_versions
 from syncline.cluster.resources.definitionkind import DefinitionKind
 from syncline.cluster.resources.fieldlabels import FieldLabels, field_labels_for
+from syncline.cluster.resources.hosted import VERBS, Computed, Hosted
 from syncline.cluster.resources.versions import version_order
 from syncline.cluster.storage.store import Event, EventType, Store, Stored
 from syncline.cluster.validation.engine.base import Strategy
@@ -96,6 +97,8 @@ class Resource:
     list_kind: str = ""
     head: bytes = field(default=b"", repr=False)
     """First bytes of an encoded stored object, which lists cut off to omit apiVersion and kind."""
+    computed: Callable[[str], list[Stored]] | None = field(default=None, repr=False)
+    """Returns the objects of a kind that is not stored, as they are visible in a namespace."""
 
     @property
     def schema(self) -> Schema | None:
@@ -200,6 +203,7 @@ class Registry:
         self._resources: dict[tuple[str, str, str], Resource] = {}
         self._builtin_groups: set[str] = set()
         self._custom: dict[str, tuple[Resource, ...]] = {}
+        self._hosted: set[str] = set()
         self._by_kind: dict[GVK, Resource] = {}
         self._listeners: list[Callable[[], None]] = []
         self._shared: tuple[int, dict[str, tuple[Resource, ...]]] | None = None
@@ -246,15 +250,30 @@ class Registry:
         """Call ``listener`` after each change of the served resources."""
         self._listeners.append(listener)
 
+    def host(self, hosted: Hosted) -> None:
+        """Serve a kind whose objects are computed; a stored definition of its name does not count any more."""
+        definition = hosted.established
+        name = definition["metadata"]["name"]
+        self._forget(name)
+        for version in custom_versions(definition):
+            resource = _custom(version)
+            computed = Computed(self._store, hosted, resource.storage)
+            self._add(replace(resource, info=replace(resource.info, verbs=VERBS), computed=computed))
+        self._hosted.add(name)
+        self._changed()
+
     # -- following the store --------------------------------------------------------------------------------------
 
     def _on_event(self, event: Event) -> None:
-        if event.stored.key.resource != CRDS:
+        if event.stored.key.resource != CRDS or event.stored.key.name in self._hosted:
             return
         if event.type is EventType.DELETED:
             self._forget(event.stored.key.name)
         else:
             self._learn(event.stored)
+        self._changed()
+
+    def _changed(self) -> None:
         self.generation += 1
         for listener in self._listeners:
             listener()

@@ -118,7 +118,11 @@ class Exchange:
 
     def current(self) -> Stored:
         """Return the object that the path names; raise NotFound."""
-        stored = self.store.get(self.key(self.route.name))
+        computed = self.resource.computed
+        if computed is not None:
+            stored = next((one for one in computed(self.namespace) if one.key.name == self.route.name), None)
+        else:
+            stored = self.store.get(self.key(self.route.name))
         if stored is None:
             raise self.missing()
         return stored

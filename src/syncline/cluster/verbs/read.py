@@ -95,6 +95,8 @@ class Matcher:
 def list_objects(x: Exchange) -> Response:
     options = list_options(x.request.query, fits=x.resource.fields.check)
     matcher = Matcher(x.resource, options.labels, options.fields)
+    if x.resource.computed is not None:  # Whole, as a server without storage lists: nothing is kept between pages.
+        return _answer(x, list(filter(matcher, x.resource.computed(x.namespace))), x.store.revision, None, 0, matcher)
     revision = _revision(x.store, options)
     try:
         if not options.limit and options.token is None:

@@ -143,7 +143,6 @@ EXTENSIONS: tuple[Extension, ...] = (
     Extension("shards", "Lease", _RIGHTS, "a count of at most 64", ours=True),
     Extension("stand-in", "ClusterServiceVersion", _RIGHTS, "`true`; nothing reads it", ours=True),
     Extension("cluster-scoped", "olm.csv.metadata of a catalogue", _RIGHTS, "kinds by comma, of the same bundle"),
-    Extension("catalog-digest", "PackageManifest (label)", _RIGHTS, "16 hexadecimal digits", ours=True),
     Extension("simulated", "StorageClass (provisioner)", _RIGHTS, "the provisioner's name"),
 )
 

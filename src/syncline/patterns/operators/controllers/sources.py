@@ -1,19 +1,19 @@
-"""The controller of CatalogSources: whether a catalogue is there, and the PackageManifests of its packages."""
+"""The controller of CatalogSources: whether a catalogue is there; and what they offer, as PackageManifests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from syncline.base.clock import format_time
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, spec_differs
-from syncline.control.plan import Apply, Plan, set_status
-from syncline.kube.objects import Obj, ObjectRef, dig, is_terminating, labels_of, name_of, namespace_of, uid_of
-from syncline.patterns.operators.catalogs.manifests import MANIFESTS, catalog_labels, package_manifest
+from syncline.control.plan import Plan, set_status
+from syncline.kube.objects import Obj, ObjectRef, dig, is_terminating, name_of, namespace_of, uid_of
+from syncline.patterns.operators.catalogs.manifests import visible
 from syncline.patterns.operators.catalogs.model import Catalog
-from syncline.patterns.operators.controllers.looking import MANAGER, SOURCES, Offers
+from syncline.patterns.operators.controllers.looking import GLOBAL_NAMESPACE, SOURCES, Offers
 
 READY, UNREACHABLE = "READY", "TRANSIENT_FAILURE"
 INVALID = "SpecInvalidError"
@@ -23,7 +23,6 @@ INVALID = "SpecInvalidError"
 class Looked:
     source: Obj
     catalog: Catalog | str
-    manifests: tuple[Obj, ...]
 
 
 def spec_problem(source: Obj) -> str:
@@ -61,19 +60,18 @@ def plan(looked: Looked, now: datetime) -> Plan:
     if isinstance(looked.catalog, str):
         status["message"] = looked.catalog
         return Plan(status=set_status(source, status, "there is no catalogue"), why=looked.catalog)
-    steps = tuple(_manifests(looked, looked.catalog))
     why = f"{len(looked.catalog.packages)} packages are offered"
-    return Plan((steps,) if steps else (), why=why, status=set_status(source, status, why))
+    return Plan(why=why, status=set_status(source, status, why))
 
 
-def _manifests(looked: Looked, catalog: Catalog) -> Iterator[Apply]:
-    """Yield what writes PackageManifests that are not as the catalogue says."""
-    known = {name_of(one): one for one in looked.manifests}
-    for package in catalog.packages.values():
-        wanted = package_manifest(package, looked.source, catalog.digest)
-        found = known.get(package.name)
-        if found is None or not labels_of(wanted).items() <= labels_of(found).items():
-            yield Apply(wanted, MANAGER, f"package {package.name} is in the catalogue", force=True)
+def package_manifests(offers: Offers, sources: Sequence[Obj], namespace: str) -> list[Obj]:
+    """Return the PackageManifests that are visible in a namespace; "": in all."""
+
+    def offered(source: Obj) -> Catalog | None:
+        found = offers(source) if is_healthy(source) else ""
+        return None if isinstance(found, str) else found
+
+    return visible(sources, namespace, GLOBAL_NAMESPACE, offered)
 
 
 def source_controller(offers: Offers) -> Controller[Looked]:
@@ -83,16 +81,12 @@ def source_controller(offers: Offers) -> Controller[Looked]:
         source = cache.get(ref)
         if source is None or is_terminating(source):
             return None
-        mine = catalog_labels(name_of(source), namespace_of(source))
-        every = cache.objects(MANIFESTS, namespace_of(source))
-        found = tuple(one for one in every if mine.items() <= labels_of(one).items())
-        return Looked(source, offers(source), found)
+        return Looked(source, offers(source))
 
     return Controller(
         name="catalog-source",
         kind=SOURCES,
         predicate=spec_differs,
-        reads=(MANIFESTS,),
         observe=observe,
         plan=plan,
     )
