@@ -6,6 +6,7 @@
     python3 run.py check [ROOM]      lint, types and the tests that a change reaches, in about a minute
     python3 run.py test [PYTEST…]    set up everything, then lint, check types and run every test
     python3 run.py helm              install Helm's library too, for charts (75 MB); a helm program on PATH will do
+    python3 run.py ansible           install ansible-core too, for playbooks (GPL, a program of its own)
     python3 run.py syncline …        any syncline command
     python3 run.py bench             the figures of docs/performance.md
 
@@ -94,11 +95,15 @@ def pin_of(package: str, lock: str) -> str:
     return "".join(lines[start:end])
 
 
-def set_up_helm() -> None:
-    """Helm's library, as requirements-dev.lock pins it; too large to come with the rest."""
-    wanted = VENV / "helm.lock"
-    wanted.write_text(pin_of("helm-python-sdk", "requirements-dev.lock"))
-    say("installing helm-python-sdk")
+HELM = ("helm-python-sdk",)
+ANSIBLE = ("ansible-core", "jinja2", "markupsafe", "packaging", "resolvelib")
+
+
+def set_up_extra(name: str, packages: tuple[str, ...]) -> None:
+    """Packages that do not come with the rest, as requirements-dev.lock pins them: too large, or of another licence."""
+    wanted = VENV / f"{name}.lock"
+    wanted.write_text("".join(pin_of(package, "requirements-dev.lock") for package in packages))
+    say(f"installing {', '.join(packages)}")
     command = [str(BIN / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     subprocess.run([*command, "--require-hashes", "--only-binary", ":all:", "-r", str(wanted)], check=True)
 
@@ -164,7 +169,13 @@ def bench(rest: list[str]) -> int:
 
 def helm(rest: list[str]) -> int:
     set_up("requirements.lock")
-    set_up_helm()
+    set_up_extra("helm", HELM)
+    return 0
+
+
+def ansible(rest: list[str]) -> int:
+    set_up("requirements.lock")
+    set_up_extra("ansible", ANSIBLE)
     return 0
 
 
@@ -173,7 +184,7 @@ def syncline(rest: list[str]) -> int:
     return execute(str(BIN / "syncline"), *rest)
 
 
-COMMANDS = {each.__name__: each for each in (demo, check, test, helm, syncline, bench)}
+COMMANDS = {each.__name__: each for each in (demo, check, test, helm, ansible, syncline, bench)}
 
 
 def main(arguments: list[str]) -> int:

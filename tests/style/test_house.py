@@ -224,6 +224,17 @@ def test_chance_and_clock_come_from_their_modules() -> None:
     _refuse(wrong)
 
 
+def test_ansible_is_a_child_process_and_never_imported() -> None:
+    """Its licence is the GPL's; the plugin that it loads itself has that licence, too (NOTICE)."""
+    _refuse(
+        f"{_name(path)}:{line} imports {module}; start it with sources/ansible/launching.py"
+        for path in FILES
+        if _name(path) != "sources/ansible/callback-plugins/syncline_report.py"
+        for module, line in _imports(path)
+        if module.split(".")[0] in {"ansible", "ansible_collections"}
+    )
+
+
 def test_nothing_sleeps_and_only_drivers_read_the_wall_clock() -> None:
     wrong = []
     for path in FILES:
