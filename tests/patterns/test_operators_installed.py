@@ -241,8 +241,8 @@ def test_a_contradiction_is_said_in_upstreams_words() -> None:
     failed = world.condition("team", "widgets", "ResolutionFailed")
     assert failed["reason"] == "ConstraintsNotSatisfiable"
     assert failed["message"] == (
-        "constraints not satisfiable: bundle widgets.v1.0.0 requires an operator all of [with package: gears, with "
-        "version in range: >=9.0.0], subscription widgets exists, subscription widgets requires "
+        "constraints not satisfiable: bundle widgets.v1.0.0 requires an operator with package: gears and with "
+        "version in range: >=9.0.0, subscription widgets exists, subscription widgets requires "
         "cat/openshift-marketplace/stable/widgets.v1.0.0"
     )
 

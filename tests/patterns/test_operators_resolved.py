@@ -94,6 +94,10 @@ def test_a_dependency_comes_from_the_catalogue_of_the_one_that_needs_it_before_o
 
 GEARS: Obj = {"package": {"packageName": "gears", "versionRange": "1.x"}}
 OLD_GEARS: Obj = {"package": {"packageName": "gears", "versionRange": "<1.0.0"}}
+NEW_GEARS = (
+    "properties.exists(p, p.type == 'olm.package' && p.value.packageName == 'gears' "
+    "&& semver_compare(p.value.version, 'VERSION') >= 0)"
+)
 NOTHING: Obj = {"gvk": {"group": "no", "version": "v1", "kind": "No"}}
 
 
@@ -103,11 +107,84 @@ NOTHING: Obj = {"gvk": {"group": "no", "version": "v1", "kind": "No"}}
         GEARS,
         {"any": {"constraints": [NOTHING, GEARS]}},
         {"all": {"constraints": [GEARS, {"not": {"constraints": [OLD_GEARS]}}]}},
+        {"cel": {"rule": NEW_GEARS.replace("VERSION", "1")}},
+        {"all": {"constraints": [{"cel": {"rule": NEW_GEARS.replace("VERSION", "v0.9")}}, GEARS]}},
     ],
 )
 def test_constraints_are_read_as_upstream_reads_them(constraint: Obj) -> None:
     far = [*offered("widgets", "1.0.0", olm_constraint=constraint), *offered("gears", "1.0.0")]
     assert chosen({FAR: far}, subscription("widgets")) == ["widgets.v1.0.0", "gears.v1.0.0"]
+
+
+def refused(constraint: Obj) -> str:
+    far = [*offered("widgets", "1.0.0", olm_constraint=constraint), *offered("gears", "1.0.0")]
+    said = chosen({FAR: far}, subscription("widgets"))
+    assert isinstance(said, str)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("constraint", "said"),
+    [
+        ({}, "convert olm.constraint to resolver predicate: constraint is empty"),
+        ({"no": {}}, 'parse olm.constraint: json: unknown field "no"'),
+        ({"gvk": {"plural": "x"}}, 'parse olm.constraint: json: unknown field "plural"'),
+        ({"all": []}, "parse olm.constraint: all is an object, found []"),
+        ({"cel": {"rule": "1"}}, "convert olm.constraint to resolver predicate: cel expressions must have type Bool"),
+        ({"cel": {"rule": "quantity('1') == quantity('1')"}}, "undeclared reference to 'quantity'"),
+    ],
+)
+def test_a_constraint_that_cannot_be_read_prevents_the_resolution(constraint: Obj, said: str) -> None:
+    found = refused(constraint)
+    assert said in found
+    assert not found.startswith("constraints not satisfiable")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "said"),
+    [
+        ({"cel": {"rule": "false"}, "failureMessage": 'no "x"'}, 'with constraint: "false" and message: "no \\"x\\""'),
+        (
+            {"any": {"constraints": [OLD_GEARS, {"not": {"constraints": [GEARS, {"cel": {"rule": "true"}}]}}]}},
+            "with package: gears and with version in range: <1.0.0 or with package: gears and with version in range: "
+            '1.x and not with constraint: "true" and message: ""',
+        ),
+        ({"cel": {"rule": "properties[99].type == 'x'"}}, "with constraint: \"properties[99].type == 'x'\""),
+    ],
+)
+def test_what_nothing_fulfils_is_said_in_upstreams_words(constraint: Obj, said: str) -> None:
+    found = refused(constraint)
+    assert found.startswith("constraints not satisfiable: bundle widgets.v1.0.0 requires an operator ")
+    assert said in found
+
+
+def test_an_expression_that_takes_too_long_prevents_the_resolution() -> None:
+    loop = "properties.all(a, properties.all(b, properties.all(c, [1,2,3,4,5,6,7,8,9].all(d, d > 0))))"
+    marks: Obj = {f"mark_{index}": "x" for index in range(60)}
+    far = [*offered("widgets", "1.0.0", olm_constraint={"cel": {"rule": loop}}), *offered("gears", "1.0.0", **marks)]
+    said = chosen({FAR: far}, subscription("widgets"))
+    assert "takes more than 2000000 steps" in said
+
+
+def test_a_contradiction_of_one_subscription_is_found_beside_others_with_many_candidates() -> None:
+    many = [Rule("subscription exists", must=True)]
+    rules = {}
+    for index in range(8):
+        candidates = tuple(f"{index}/{version}" for version in range(40))
+        rules[f"s{index}"] = [*many, Rule(f"s{index} requires one", one_of=candidates)]
+    rules["bad"] = [Rule("bad exists", must=True), Rule("bad requires b", one_of=("b1", "b2"))]
+    rules |= {name: [Rule(f"{name} requires c", one_of=(f"{name}/c",))] for name in ("b1", "b2")}
+    rules |= {f"{name}/c": [Rule(f"{name}/c is deprecated", never=True)] for name in ("b1", "b2")}
+    found, why = solve(rules)
+    assert found == []
+    assert why == (
+        "b1 requires c",
+        "b1/c is deprecated",
+        "b2 requires c",
+        "b2/c is deprecated",
+        "bad exists",
+        "bad requires b",
+    )
 
 
 def test_two_providers_of_one_api_are_a_contradiction() -> None:

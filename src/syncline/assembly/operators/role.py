@@ -24,6 +24,7 @@ from syncline.patterns.operators.controllers.groups import group_controller
 from syncline.patterns.operators.controllers.looking import MANAGER, Offers
 from syncline.patterns.operators.controllers.namespaces import namespace_controller
 from syncline.patterns.operators.controllers.plans import plan_controller
+from syncline.patterns.operators.controllers.roles import role_controllers
 from syncline.patterns.operators.controllers.sources import package_manifests, source_controller
 from syncline.patterns.operators.controllers.versions import version_controller
 
@@ -47,6 +48,7 @@ def operators_role(offers: Offers, behaviours: Behaviours, objects: Sequence[Obj
             adoption_controller(),
             operator_controller(),
             *extension_controllers(),
+            *role_controllers(),
         ),
         user=OLM,
         manager=MANAGER,

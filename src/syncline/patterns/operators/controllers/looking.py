@@ -28,6 +28,7 @@ NAMESPACES = GroupKind("", "Namespace")
 ACCOUNTS = GroupKind("", "ServiceAccount")
 DEPLOYMENTS = GroupKind("apps", "Deployment")
 DEFINITIONS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+SERVICES_OF_APIS = GroupKind("apiregistration.k8s.io", "APIService")
 RBAC = "rbac.authorization.k8s.io"
 CLUSTER_ROLES = GroupKind(RBAC, "ClusterRole")
 CLUSTER_BINDINGS = GroupKind(RBAC, "ClusterRoleBinding")

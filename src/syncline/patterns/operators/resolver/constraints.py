@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from syncline.kube.objects import Obj, annotations_of, name_of
 from syncline.patterns.operators.catalogs.model import Entry, Property
 from syncline.patterns.operators.groups import Api
-from syncline.patterns.operators.resolver.versions import parse_range
+from syncline.patterns.operators.resolver.expressions import ExpressionError, holding
+from syncline.patterns.operators.resolver.versions import parse_range, parse_version
 
 MOST_DEEP: Final = 16
 """How deep constraints may stand in one another."""
 MOST_PARTS: Final = 200
 """Constraints that one may join."""
+MOST_BYTES: Final = 2 << 16
+"""Size of a constraint, as upstream's ``maxConstraintSize``."""
 
 
 class ConstraintError(ValueError):
@@ -31,19 +34,19 @@ class Predicate:
 
 
 def _and(parts: Sequence[Predicate]) -> Predicate:
-    return Predicate(lambda one: all(part.holds(one) for part in parts), _joined("all of", parts))
+    return Predicate(lambda one: all(part.holds(one) for part in parts), _joined(" and ", parts))
 
 
 def _or(parts: Sequence[Predicate]) -> Predicate:
-    return Predicate(lambda one: any(part.holds(one) for part in parts), _joined("any of", parts))
+    return Predicate(lambda one: any(part.holds(one) for part in parts), _joined(" or ", parts))
 
 
 def _not(parts: Sequence[Predicate]) -> Predicate:
-    return Predicate(lambda one: not any(part.holds(one) for part in parts), _joined("none of", parts))
+    return Predicate(lambda one: not any(part.holds(one) for part in parts), _joined(" and not ", parts))
 
 
 def _joined(word: str, parts: Iterable[Predicate]) -> str:
-    return f"{word} [{', '.join(part.text for part in parts)}]"
+    return word.join(part.text for part in parts)
 
 
 def providing(api: Api) -> Predicate:
@@ -54,7 +57,15 @@ def providing(api: Api) -> Predicate:
 
 
 def in_package(name: str) -> Predicate:
-    return Predicate(lambda one: one.package == name, f"with package: {name}")
+    def holds(one: Entry) -> bool:
+        return one.package == name or any(each.get("packageName") == name for each in _packages(one))
+
+    return Predicate(holds, f"with package: {name}")
+
+
+def _packages(entry: Entry) -> list[Mapping[str, Any]]:
+    values = (one.value for one in entry.bundle.properties if one.kind == "olm.package")
+    return [one for one in values if isinstance(one, dict)]
 
 
 def _required_package(value: Any) -> Predicate:
@@ -65,7 +76,15 @@ def _required_package(value: Any) -> Predicate:
         raise ConstraintError(f"package {name}: {error}") from None
 
     def inside(one: Entry) -> bool:
-        return one.bundle.version is not None and holds(one.bundle.version)
+        if one.bundle.version is not None and holds(one.bundle.version):
+            return True
+        for each in _packages(one):
+            try:
+                if holds(parse_version(str(each.get("version") or ""))):
+                    return True
+            except ValueError:
+                continue
+        return False
 
     return _and((in_package(name), Predicate(inside, f"with version in range: {ranged}")))
 
@@ -86,26 +105,75 @@ def _labelled(value: Any) -> Predicate:
     return Predicate(holds, f"with label: {label}")
 
 
-def _constraint(value: Any, depth: int = 0) -> Predicate:
+_FIELDS: Final[dict[str, frozenset[str]]] = {
+    "gvk": frozenset(("group", "kind", "version")),
+    "package": frozenset(("packageName", "versionRange")),
+    "cel": frozenset(("rule",)),
+    **dict.fromkeys(("all", "any", "not"), frozenset(("constraints",))),
+}
+_JOINED: Final = {"all": _and, "any": _or, "not": _not}
+
+
+def _constraint(value: Any) -> Predicate:
     """Read the value of ``olm.constraint``."""
+    if len(json.dumps(value)) > MOST_BYTES:
+        text = f"olm.constraint value is greater than max constraint size {MOST_BYTES} bytes"
+        raise ConstraintError(f"parse olm.constraint: {text}")
+    _parse(value, 0)
+    return _converted(value)
+
+
+def _parse(value: Any, depth: int) -> None:
+    """Check the shape of a constraint: no other fields, objects and lists where they belong."""
     if depth > MOST_DEEP or not isinstance(value, dict):
-        raise ConstraintError(f"constraints stand in one another at most {MOST_DEEP} deep, and each is an object")
-    known = ("gvk", "package", "all", "any", "not")
-    if any(value.get(word) is not None and not isinstance(value[word], dict) for word in known):
-        raise ConstraintError(f"each of {', '.join(known)} is an object")
-    if value.get("gvk"):
-        return providing(_api(value["gvk"]))
-    if value.get("package"):
-        return _required_package(value["package"])
-    for word, join in (("all", _and), ("any", _or), ("not", _not)):
-        if value.get(word):
-            parts = value[word].get("constraints")
+        text = f"constraints stand in one another at most {MOST_DEEP} deep, and each is an object"
+        raise ConstraintError(f"parse olm.constraint: {text}")
+    for field, part in value.items():
+        if field == "failureMessage" or part is None:
+            continue
+        if field not in _FIELDS:
+            raise ConstraintError(f'parse olm.constraint: json: unknown field "{field}"')
+        if not isinstance(part, dict):
+            raise ConstraintError(f"parse olm.constraint: {field} is an object, found {json.dumps(part)[:64]}")
+        for name in part:
+            if name not in _FIELDS[field]:
+                raise ConstraintError(f'parse olm.constraint: json: unknown field "{name}"')
+        if field in _JOINED:
+            parts = part.get("constraints") or []
             if not isinstance(parts, list) or len(parts) > MOST_PARTS:
-                raise ConstraintError(f"{word}: constraints is a list of at most {MOST_PARTS}")
-            return join([_constraint(one, depth + 1) for one in parts])
-    if value.get("cel"):
-        raise ConstraintError("constraints in CEL are not evaluated here; use gvk, package, all, any or not")
-    raise ConstraintError("constraint is empty")
+                raise ConstraintError(f"parse olm.constraint: {field}.constraints is a list of at most {MOST_PARTS}")
+            for one in parts:
+                _parse(one, depth + 1)
+
+
+def _converted(value: Any) -> Predicate:
+    """Return the predicate of a constraint; the first of its kinds counts, in upstream's order."""
+    if value.get("gvk") is not None:
+        return providing(_api(value["gvk"]))
+    if value.get("package") is not None:
+        return _required_package(value["package"])
+    for word, join in _JOINED.items():
+        if value.get(word) is not None:
+            return join([_converted(one) for one in value[word].get("constraints") or ()])
+    if value.get("cel") is not None:
+        return _expression(str(value["cel"].get("rule") or ""), str(value.get("failureMessage") or ""))
+    raise ConstraintError("convert olm.constraint to resolver predicate: constraint is empty")
+
+
+def _expression(rule: str, message: str) -> Predicate:
+    try:
+        holds = holding(rule)
+    except ExpressionError as error:
+        raise ConstraintError(f"convert olm.constraint to resolver predicate: {error}") from None
+
+    def fulfilled(one: Entry) -> bool:
+        try:
+            return holds(one.bundle.properties)
+        except ExpressionError as error:
+            raise ConstraintError(f"olm.constraint of a bundle: {error}") from None
+
+    shown = (json.dumps(part, ensure_ascii=False) for part in (rule, message))
+    return Predicate(fulfilled, "with constraint: {} and message: {}".format(*shown))
 
 
 _READ: Final[dict[str, Callable[[Any], Predicate]]] = {

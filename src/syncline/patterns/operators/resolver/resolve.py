@@ -200,8 +200,10 @@ def _subscribe(pool: _Pool, subscription: Obj) -> None:
         lambda one: not channel or one.channel == channel,
     )
     names = sorted({one.channel for one in offered}, key=lambda one: (not _is_default(offered, one), one))
+    if current is None and starting:
+        offered = [one for one in offered if one.name == starting]
     candidates = [each for one in names for each in in_channel_order([e for e in offered if e.channel == one])]
-    candidates = [one for one in candidates if _reaches(one, current, starting)]
+    candidates = [one for one in candidates if _reaches(one, current)]
     _add(pool, candidates)
     wanted = [one.identity for one in candidates]
     if current is not None:
@@ -224,10 +226,10 @@ def _is_default(entries: Iterable[Entry], channel: str) -> bool:
     return any(one.default_channel for one in entries if one.channel == channel)
 
 
-def _reaches(entry: Entry, current: Entry | None, starting: str) -> bool:
+def _reaches(entry: Entry, current: Entry | None) -> bool:
     """Return whether a Subscription may go to an entry now."""
     if current is None:
-        return not starting or entry.name == starting
+        return True
     version = current.bundle.version
     skips = entry.skip_range is not None and version is not None and entry.skip_range(version)
     # An entry that skips the installed one replaces it as well.

@@ -1,7 +1,8 @@
 """A bounded search for a set of variables that satisfies all constraints, and the reasons if there is none.
 
 The first candidate of a dependency is preferred, as in upstream's solver (``resolver/solver``); the same input gives
-the same answer. Upstream's is a SAT solver; here candidates are tried in order, with a limit.
+the same answer. Upstream's is a SAT solver; here candidates are tried in order, and what follows from each choice is
+derived at once, so that a contradiction shows without trying all combinations. Everything has a limit.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-MOST_STEPS: Final = 200_000
-MOST_MINIMIZED: Final = 400
-"""Constraints up to which the reasons of a failure are reduced to those that matter."""
+MOST_STEPS: Final = 400_000
+"""Variables that are decided, in one search."""
+MOST_TRIES: Final = 500
+"""Searches that reduce the reasons of a failure to those that matter."""
 
 
 class TooManySteps(ValueError):
@@ -37,6 +39,9 @@ class Rule:
 
 Rules = Mapping[str, Sequence[Rule]]
 """The constraints of each variable."""
+Known = dict[str, bool]
+"""What is decided: whether a variable is in the answer."""
+Needs = list[tuple[str, ...]]
 
 
 @dataclass(slots=True)
@@ -44,61 +49,88 @@ class _Search:
     rules: Rules
     most: int
     steps: int = 0
-    never: set[str] = field(init=False)
     apart: dict[str, set[str]] = field(init=False)
-    groups: dict[str, list[frozenset[str]]] = field(init=False)
+    groups: dict[str, list[tuple[str, ...]]] = field(init=False)
+    needed_by: dict[str, list[tuple[str, tuple[str, ...]]]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.never = {name for name, rules in self.rules.items() if any(rule.never for rule in rules)}
-        self.apart = {}
-        self.groups = {}
+        self.apart, self.groups, self.needed_by = {}, {}, {}
         for name, rules in self.rules.items():
             for rule in rules:
                 if rule.without:
                     self.apart.setdefault(name, set()).add(rule.without)
                     self.apart.setdefault(rule.without, set()).add(name)
                 for each in rule.most_one_of:
-                    self.groups.setdefault(each, []).append(frozenset(rule.most_one_of) - {each})
+                    self.groups.setdefault(each, []).append(rule.most_one_of)
+                for each in rule.one_of or ():
+                    self.needed_by.setdefault(each, []).append((name, rule.one_of or ()))
 
-    def fits(self, name: str, chosen: Mapping[str, None]) -> bool:
-        if name in self.never or any(one in chosen for one in self.apart.get(name, ())):
-            return False
-        return not any(any(one in chosen for one in group) for group in self.groups.get(name, ()))
-
-    def needs(self, name: str) -> list[tuple[str, ...]]:
+    def needs(self, name: str) -> Needs:
         return [rule.one_of for rule in self.rules.get(name, ()) if rule.one_of is not None]
 
-    def run(self, chosen: dict[str, None], open_: list[tuple[str, ...]]) -> dict[str, None] | None:
+    def decide(self, known: Known, queue: list[tuple[str, bool]]) -> bool:
+        """Add decisions and all that follow from them; returns whether they agree."""
+        while queue:
+            name, value = queue.pop()
+            before = known.get(name)
+            if before is value:
+                continue
+            self.steps += 1
+            if self.steps > self.most:
+                raise TooManySteps(f"no answer after {self.most} steps")
+            if before is not None:
+                return False
+            known[name] = value
+            queue += self._excluded(name) if value else []
+            clauses = [(name, need) for need in self.needs(name)] if value else self.needed_by.get(name, ())
+            for one, need in clauses:
+                open_ = [each for each in need if known.get(each) is not False]
+                if not open_:
+                    queue.append((one, False))
+                elif len(open_) == 1 and known.get(one):
+                    queue.append((open_[0], True))
+        return True
+
+    def _excluded(self, name: str) -> list[tuple[str, bool]]:
+        """Return what cannot be together with a variable."""
+        together = (each for group in self.groups.get(name, ()) for each in group if each != name)
+        return [(each, False) for each in (*self.apart.get(name, ()), *together)]
+
+    def begin(self) -> Known | None:
+        """Return what the rules alone decide; None: they contradict each other."""
+        first: list[tuple[str, bool]] = []
+        for name, own in self.rules.items():
+            first += [(name, True) for rule in own if rule.must]
+            # A need that nothing can meet rules its variable out, whether it is chosen or not.
+            first += [(name, False) for rule in own if rule.never or rule.one_of == ()]
+        known: Known = {}
+        return known if self.decide(known, first) else None
+
+    def run(self, chosen: dict[str, None], open_: Needs, known: Known) -> dict[str, None] | None:
         """Choose a candidate for each open need; a stack of choices instead of recursion."""
-        stack: list[tuple[dict[str, None], list[tuple[str, ...]], int]] = [(chosen, open_, 0)]
+        stack: list[tuple[dict[str, None], Needs, Known, int]] = [(chosen, open_, known, 0)]
         while stack:
-            chosen, open_, first = stack.pop()
+            chosen, open_, known, first = stack.pop()
             while open_ and any(one in chosen for one in open_[0]):
-                open_ = open_[1:]
-                first = 0
+                open_, first = open_[1:], 0
             if not open_:
                 return chosen
             for index in range(first, len(open_[0])):
-                self.steps += 1
-                if self.steps > self.most:
-                    raise TooManySteps(f"no answer after {self.most} steps")
-                name = open_[0][index]
-                if self.fits(name, chosen):
-                    stack.append((chosen, open_, index + 1))
-                    stack.append(({**chosen, name: None}, [*open_[1:], *self.needs(name)], 0))
+                name, after = open_[0][index], dict(known)
+                if known.get(name) is not False and self.decide(after, [(name, True)]):
+                    stack.append((chosen, open_, known, index + 1))
+                    stack.append(({**chosen, name: None}, [*open_[1:], *self.needs(name)], after, 0))
                     break
         return None
 
 
 def _answer(rules: Rules, most: int) -> list[str] | None:
     search = _Search(rules, most)
-    chosen: dict[str, None] = {}
-    for name, own in rules.items():
-        if any(rule.must for rule in own):
-            if not search.fits(name, chosen):
-                return None
-            chosen[name] = None
-    found = search.run(dict(chosen), [need for name in chosen for need in search.needs(name)])
+    known = search.begin()
+    if known is None:
+        return None
+    chosen = dict.fromkeys(name for name, own in rules.items() if any(rule.must for rule in own))
+    found = search.run(dict(chosen), [need for name in chosen for need in search.needs(name)], known)
     return None if found is None else list(found)
 
 
@@ -110,13 +142,21 @@ def solve(rules: Rules, most: int = MOST_STEPS) -> tuple[list[str], tuple[str, .
 
 
 def _contradiction(rules: Rules, most: int) -> tuple[str, ...]:
-    """Return the texts of a set of constraints of which none can be left out."""
+    """Return the texts of a set of constraints of which none can be left out: large parts are left out first."""
     kept = [(name, rule) for name, own in rules.items() for rule in own]
-    if len(kept) <= MOST_MINIMIZED:
-        for one in list(kept):
-            rest = [other for other in kept if other is not one]
+    size, tries = max(len(kept) // 2, 1), 0
+    while tries < MOST_TRIES:
+        at, before = 0, len(kept)
+        while at < len(kept) and tries < MOST_TRIES:
+            tries += 1
+            rest = [*kept[:at], *kept[at + size :]]
             if _answer(_grouped(rest), most) is None:
                 kept = rest
+            else:
+                at += size
+        if size == 1 and len(kept) == before:
+            break
+        size = max(size // 2, 1)
     return tuple(sorted({rule.text for _, rule in kept}))
 
 

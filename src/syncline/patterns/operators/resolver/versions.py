@@ -56,6 +56,21 @@ def parse_version(text: str) -> Version:
     return Version(int(found["major"]), int(found["minor"]), int(found["patch"]), pre, found["build"] or "")
 
 
+def parse_tolerant(text: str) -> Version:
+    """Read a version with a leading ``v``, leading zeros, or fewer than three numbers; raises ValueError."""
+    parts = text.strip().removeprefix("v").split(".", 2)
+    short = len(parts) < 3
+    if short and any(sign in parts[-1] for sign in "+-"):
+        raise ValueError(f"version {text[:64]!r}: a short one has neither pre-release nor build metadata")
+    stripped = [_without_zeros(part) for part in parts]
+    return parse_version(".".join([*stripped, *["0"] * (3 - len(stripped))]))
+
+
+def _without_zeros(part: str) -> str:
+    rest = part.lstrip("0")
+    return part if len(part) < 2 else rest if rest[:1].isdigit() else f"0{rest}"
+
+
 Range = Callable[[Version], bool]
 
 _COMPARE: Final[dict[str, Callable[[Version, Version], bool]]] = {
