@@ -103,12 +103,19 @@ class Prepared:
 def find_program() -> tuple[str, ...]:
     """Return the command that runs playbooks: ``ansible-core`` beside our interpreter, else of PATH. Raises
     :class:`SourceError` if there is none."""
-    if importlib.util.find_spec("ansible") is not None:
+    if packages_folder() is not None:
         return (sys.executable, "-s", "-m", "ansible", "playbook")
     found = shutil.which("ansible-playbook")
     if found is None:
         raise SourceError(Problem.UNSUPPORTED, "ansible-core is not installed, and playbooks need it", fix=FIX)
     return (found,)
+
+
+def packages_folder() -> str | None:
+    """Return the folder of our interpreter's packages that holds ``ansible-core``, if one does."""
+    found = importlib.util.find_spec("ansible")
+    folder = os.path.dirname(os.path.dirname(found.origin)) if found is not None and found.origin else ""
+    return folder if folder.startswith((sys.prefix + os.sep, sys.base_prefix + os.sep)) else None
 
 
 def prepare(play: Play, folder: Path, program: tuple[str, ...] | None = None, *, seen_as: str = "") -> Prepared:
@@ -139,14 +146,12 @@ def prepare(play: Play, folder: Path, program: tuple[str, ...] | None = None, *,
 
 
 def _environment(play: Play, place: str) -> dict[str, str]:
-    packages = os.pathsep.join(path for path in sys.path if os.path.basename(path) in ("site-packages",))
     return {
         "PATH": SYSTEM_PATH,
         "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8",
         "HOME": f"{place}/home",
         "TMPDIR": f"{place}/tmp",
-        "PYTHONPATH": packages,
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "ANSIBLE_CONFIG": f"{place}/ansible.cfg",
