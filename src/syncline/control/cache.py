@@ -38,6 +38,8 @@ class OfKind:
 
     kind: GroupKind
     values: IndexFn
+    of_spec: bool = False
+    """``values`` reads only identity and spec."""
 
     def __call__(self, obj: Obj) -> Iterable[str]:
         return self.values(obj)
@@ -166,6 +168,28 @@ def _controlled(obj: Obj) -> bool:
     return any(owner.get("controller") for owner in owner_references(obj))
 
 
+_READ = ("labels", "annotations", "ownerReferences", "finalizers", "deletionTimestamp")
+_NOTHING: frozenset[str] = frozenset()
+_SAME = {
+    (True, False): frozenset({"metadata"}),
+    (False, True): frozenset({"spec"}),
+    (True, True): frozenset({"metadata", "spec"}),
+}
+
+
+def same_parts(old: Obj | None, new: Obj | None) -> frozenset[str]:
+    """Return which of metadata (what is read of it) and spec an update left alone. A spec counts as changed unless it
+    is the very same object: comparing costs more than what is saved."""
+    if old is None or new is None:
+        return _NOTHING
+    one, other = meta(old), meta(new)
+    for part in _READ:
+        before, after = one.get(part), other.get(part)
+        if before is not after and before != after:
+            return _SAME[False, True] if old.get("spec") is new.get("spec") else _NOTHING
+    return _SAME[True, old.get("spec") is new.get("spec")]
+
+
 def _same(old: Obj, new: Obj, part: str) -> bool:
     """Return True if a part of metadata is unchanged; unchanged parts are mostly the same Python object."""
     one, other = meta(old).get(part), meta(new).get(part)
@@ -274,8 +298,11 @@ class Cache:
             before, after = ([str(o.get("uid")) for o in owner_references(x)] if x else [] for x in (old, new))
             _move(self._owned, place, before, after)
         distinct = old is None or new is None or not (_same(old, new, "labels") and _same(old, new, "annotations"))
+        respecified = old is None or new is None or old.get("spec") is not new.get("spec")
         for name, values in self._indices_of(place[0]):
             if not distinct and getattr(values, "of_metadata", False):
+                continue
+            if not respecified and getattr(values, "of_spec", False):
                 continue
             before = list(values(old)) if old is not None else []
             after = list(values(new)) if new is not None else []

@@ -28,6 +28,12 @@ Predicate = Callable[[Obj | None, Obj | None], bool]
 """Returns True if a change from old (None: added) to new (None: deleted) may matter."""
 
 
+METADATA = frozenset({"metadata"})
+"""Labels, annotations, owners, finalizers and the time of deletion."""
+SPEC = frozenset({"spec"})
+ANYTHING: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
     """Watch ``kind`` too (None: every kind that can be listed and watched) and map its changes to our keys.
@@ -42,6 +48,9 @@ class Watch:
     """The watched cluster: a name, :data:`HOME` or :data:`EVERY`. Keys belong to the cluster of the controller."""
     wanted: bool = True
     """False: only changes of kinds count that are watched for another reason."""
+    reads: frozenset[str] = ANYTHING
+    """The parts of an object that ``keys`` reads, besides who it is (:data:`METADATA`, :data:`SPEC`): it is called once
+    for an update that leaves them alone."""
     gather_s: float = 0.0
     """Seconds from a change here to the reconcile, so that it covers those that follow; ``debounce_s`` if longer."""
 

@@ -17,8 +17,8 @@ from typing import Any, Protocol, TypeVar, assert_never, cast
 from syncline.base.action import Action, Handler, Purpose, Work
 from syncline.base.clock import Clock
 from syncline.base.journal import Entry, Journal
-from syncline.control.cache import Cache
-from syncline.control.controller import EVERY, HOME, Controller, MapToKeys, Predicate
+from syncline.control.cache import Cache, same_parts
+from syncline.control.controller import ANYTHING, EVERY, HOME, Controller, MapToKeys, Predicate
 from syncline.control.executor import Execution, HandlersOf, Together, execute
 from syncline.control.informer import CRDS, WHOLE, Change, Informer, Part, Scope
 from syncline.control.plan import (
@@ -95,6 +95,7 @@ class _Route:
     """Whether the kind is watched for it."""
     wait_s: float = 0.0
     """Seconds from the change to the reconcile."""
+    reads: frozenset[str] = ANYTHING
 
 
 @dataclass(slots=True)
@@ -354,6 +355,8 @@ class ControlLoop:
         ref = ref_of(known)
         keys: dict[Key, float] = {}
         cache = self._cache_of(cluster) or self.cache
+        same = same_parts(old, new)
+        both = (known,) if old is None or new is None else (old, new)
         for route in routes:
             if route.when is not None and not route.when(old, new):
                 continue
@@ -364,11 +367,10 @@ class ControlLoop:
                     continue
                 keys[key] = route.wait_s
                 continue
-            for obj in (old, new):
-                if obj is not None:
-                    for each in route.keys(obj, cache):
-                        key = Key(route.controller, each, place)
-                        keys[key] = min(route.wait_s, keys.get(key, route.wait_s))
+            for obj in both if not route.reads or not route.reads <= same else both[-1:]:
+                for each in route.keys(obj, cache):
+                    key = Key(route.controller, each, place)
+                    keys[key] = min(route.wait_s, keys.get(key, route.wait_s))
         return keys
 
     def _routes_of(self, kind: GroupKind, cluster: str) -> list[_Route]:
@@ -593,7 +595,9 @@ def _routes(controllers: Iterable[Controller[Any]]) -> list[_Route]:
         for one in each.watches:
             wait_s = max(one.gather_s, each.debounce_s)
             routes.append(
-                _Route(one.kind, each.name, one.keys, one.when, one.cluster, each.cluster, one.wanted, wait_s)
+                _Route(
+                    one.kind, each.name, one.keys, one.when, one.cluster, each.cluster, one.wanted, wait_s, one.reads
+                )
             )
     return routes
 

@@ -69,7 +69,7 @@ def indices() -> dict[str, IndexFn]:
     """Index waiting and placed pods, so that a reconcile does not read all others."""
     return {
         WAITING: OfKind(POD, lambda obj: ("",) if is_waiting(obj) else ()),
-        BY_NODE: OfKind(POD, lambda obj: ("",) if _placed(obj) else ()),
+        BY_NODE: OfKind(POD, lambda obj: ("",) if _placed(obj) else (), of_spec=True),
     }
 
 

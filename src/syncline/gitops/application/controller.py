@@ -15,7 +15,7 @@ from syncline.argo.dependencies import DEPENDS_ON, depends_on
 from syncline.argo.parameters import PARAMETERS_MAP
 from syncline.argo.settings import CONFIG_MAP
 from syncline.control.cache import OfKind, Snapshot
-from syncline.control.controller import EVERY, Controller, Watch, comes_or_goes, differ
+from syncline.control.controller import EVERY, METADATA, Controller, Watch, comes_or_goes, differ
 from syncline.control.plan import Plan, Result
 from syncline.gitops.application.compared import Comparisons
 from syncline.gitops.application.content import CHUNKS, CONTENTS, of_chunk, of_content
@@ -98,7 +98,7 @@ class Applications:
                 Watch(POOL, _of_pool),
                 Watch(CONTENTS, of_content, differ(lambda one: one.get("content"))),
                 Watch(CHUNKS, of_chunk, comes_or_goes),
-                Watch(None, self._of_live, cluster=EVERY),
+                Watch(None, self._of_live, cluster=EVERY, reads=METADATA),
             ),
             indices={
                 INSTANCE_INDEX: self._system.instances,

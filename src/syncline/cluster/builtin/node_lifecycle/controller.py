@@ -19,7 +19,7 @@ from syncline.cluster.builtin.node_lifecycle.observe import (
 from syncline.cluster.builtin.node_lifecycle.taints import Disruption, taint_name, zone_of
 from syncline.cluster.builtin.pods import POD
 from syncline.control.cache import OfKind, Snapshot
-from syncline.control.controller import Controller, Watch, differ
+from syncline.control.controller import SPEC, Controller, Watch, differ
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of
 
 NODE_LIFECYCLE = "node-lifecycle"
@@ -36,11 +36,14 @@ def node_lifecycle_controller(heartbeats: Heartbeats, *, tells: bool = False) ->
         name=NODE_LIFECYCLE,
         kind=NODE,
         watches=(
-            Watch(POD, observing.node_of_pod),
+            Watch(POD, observing.node_of_pod, reads=SPEC),
             Watch(LEASE, observing.node_of_lease),
             Watch(NODE, noticed.failing_with, differ(observing.readiness)),
         ),
-        indices={PODS_OF_NODE: OfKind(POD, observing.placed_on), NODES_OF_ZONE: OfKind(NODE, observing.in_zone)},
+        indices={
+            PODS_OF_NODE: OfKind(POD, observing.placed_on, of_spec=True),
+            NODES_OF_ZONE: OfKind(NODE, observing.in_zone),
+        },
         observe=lambda cache, ref: observing.observe(cache, ref, heartbeats, tells=tells),
         plan=lambda observed, now: planning.plan(
             replace(observed, taints_since=noticed.first_seen(observed.node, now)), now

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from syncline.cluster.admission.usage import amounts, in_scope, total, usage_of
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch
+from syncline.control.controller import METADATA, Controller, Watch
 from syncline.control.plan import Plan, set_status
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, is_terminating, name_of, namespace_of, ref_of
 
@@ -64,7 +64,7 @@ def _quotas_nearby(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 RESOURCE_QUOTA_CONTROLLER = Controller(
     name="resource-quota",
     kind=QUOTA,
-    watches=(Watch(None, _quotas_nearby),),
+    watches=(Watch(None, _quotas_nearby, reads=METADATA),),
     observe=observe,
     plan=plan,
 )

@@ -22,7 +22,7 @@ from syncline.cluster.builtin.storage.matching import (
     unprotect,
 )
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch
+from syncline.control.controller import SPEC, Controller, Watch
 from syncline.control.plan import Emit, Plan, set_status
 from syncline.kube.objects import (
     Obj,
@@ -259,7 +259,7 @@ def claim_controller() -> Controller[Observed]:
         kind=CLAIM,
         watches=(
             Watch(VOLUME, _claims_of_volume),
-            Watch(POD, _claims_of_pod),
+            Watch(POD, _claims_of_pod, reads=SPEC),
             Watch(STORAGE_CLASS, _claims_of_class),
         ),
         observe=with_said,

@@ -89,6 +89,7 @@ EPHEMERAL_CLAIM_CONTROLLER = Controller(
     name="ephemeral-volume",
     kind=POD,
     watches=(Watch(CLAIM, _owner),),
+    predicate=lambda old, new: new is not None and bool(_volumes(new)),
     observe=observe,
     plan=plan,
 )

@@ -6,7 +6,7 @@ are recovered from the pod's status.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -85,7 +85,7 @@ class Observed:
 
 def indices() -> dict[str, IndexFn]:
     """Index pods by node, and by the ConfigMaps and Secrets they refer to."""
-    return {PODS_ON_NODE: OfKind(POD, _on_node), REFERENCES: OfKind(POD, refers_to)}
+    return {PODS_ON_NODE: OfKind(POD, _on_node, of_spec=True), REFERENCES: OfKind(POD, refers_to, of_spec=True)}
 
 
 def _on_node(obj: Obj) -> Iterable[str]:
@@ -192,15 +192,17 @@ def _records(
 ) -> list[Container]:
     known = table.containers(uid_of(pod))
     named = {each.name for each in known}
-    lost = [each for each in _recovered(pod, state.boot_id, ends_with_us, cache) if each.name not in named]
-    return [*known, *lost]
+    return [*known, *_recovered(pod, state.boot_id, ends_with_us, cache, named)]
 
 
-def _recovered(pod: Obj, boot_id: str, ends_with_us: EndsWithUs, cache: Snapshot) -> list[Container]:
-    """Return records derived from the status, the only source after a restart of this process."""
+def _recovered(pod: Obj, boot_id: str, ends_with_us: EndsWithUs, cache: Snapshot, known: Set[str]) -> list[Container]:
+    """Return records derived from the status, the only source after a restart of this process, for containers that are
+    not ``known`` by name."""
     found = []
     for part in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
         for status in dig(pod, "status", part, default=[]):
+            if str(status.get("name")) in known:
+                continue
             record = _from_status(pod, boot_id, status, ends_with_us, known_images(_image_data(cache)))
             if record is not None:
                 found.append(record)

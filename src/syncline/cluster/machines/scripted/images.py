@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
+from syncline.base.remember import remember
 from syncline.kube.objects import Obj, name_of, namespace_of
 from syncline.kube.text.glob import glob_matches
 from syncline.kube.text.imagenames import ImageName, ImageNameError, image_name
@@ -75,7 +76,7 @@ class ImageCache:
 
     defaults: Mapping[str, Default]
     tags: Mapping[str, _Tags]
-    unpullable: Sequence[str]
+    unpullable: tuple[str, ...]
     problem: str = ""
 
     def default(self, image: str) -> Default | None:
@@ -94,7 +95,7 @@ class ImageCache:
         tag = name.tag or "latest"
         tags = self.tags.get(name.repository)
         missing = tags is not None and not tags.has(tag)
-        if not missing and not any(glob_matches(pattern, f"{name.repository}:{tag}") for pattern in self.unpullable):
+        if not missing and not _fits_any(f"{name.repository}:{tag}", self.unpullable):
             return ""
         whole = f"{name.repository}:{tag}"
         return (
@@ -115,7 +116,12 @@ class ImageCache:
         if len(defaults) + len(tags) + len(patterns) > MAX_NAMES or any(len(each) > MAX_PATTERN for each in patterns):
             raise ValueError(f"more than {MAX_NAMES} entries, or a pattern of more than {MAX_PATTERN} characters")
         kept = {name: each for name, each in self.tags.items() if name not in tags}
-        return ImageCache({**self.defaults, **defaults}, {**kept, **tags}, [*patterns, *self.unpullable])
+        return ImageCache({**self.defaults, **defaults}, {**kept, **tags}, (*patterns, *self.unpullable))
+
+
+@remember(1024)
+def _fits_any(text: str, patterns: tuple[str, ...]) -> bool:
+    return any(glob_matches(pattern, text) for pattern in patterns)
 
 
 def _default(found: Any) -> Default:

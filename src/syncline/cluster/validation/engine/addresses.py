@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from syncline.base.remember import remember
 from syncline.cluster.validation.engine.causes import invalid
 from syncline.cluster.validation.engine.integers import natural
 from syncline.kube.errors import FieldCause
@@ -17,6 +18,7 @@ CIDR_TEXT = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
+@remember(4096)
 def sloppy_ip(text: str) -> Address | None:
     """Parse an address as Go long did, ignoring leading zeros; None if it is malformed."""
     plain = re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9]+(?:\.|$))", "", text) if "." in text else text
@@ -26,6 +28,7 @@ def sloppy_ip(text: str) -> Address | None:
         return None
 
 
+@remember(4096)
 def _strict(text: str) -> Address | None:
     try:
         return None if "%" in text else ipaddress.ip_address(text)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from syncline.cluster.builtin.cleanup.namespace import plan as planning
 from syncline.cluster.builtin.cleanup.namespace.plan import NAMESPACE
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch
+from syncline.control.controller import METADATA, Controller, Watch
 from syncline.kube.objects import Obj, ObjectRef, is_terminating, namespace_of
 
 
@@ -21,7 +21,7 @@ def _ending_namespace(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 NAMESPACE_CONTROLLER = Controller(
     name="namespace",
     kind=NAMESPACE,
-    watches=(Watch(None, _ending_namespace),),
+    watches=(Watch(None, _ending_namespace, reads=METADATA),),
     observe=planning.observe,
     plan=planning.plan,
 )

@@ -11,7 +11,7 @@ from syncline.cluster.builtin.workloads.daemonset import plan as planning
 from syncline.cluster.builtin.workloads.daemonset.observe import Observed
 from syncline.cluster.builtin.workloads.history import REVISION
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch, differ, owner_of_kind
+from syncline.control.controller import METADATA, Controller, Watch, differ, owner_of_kind
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, labels_of, ref_of, uid_of
 
@@ -46,7 +46,7 @@ DAEMONSET_CONTROLLER = Controller(
     name="daemonset",
     kind=DAEMONSET,
     watches=(
-        Watch(POD, selecting_owners(DAEMONSET)),
+        Watch(POD, selecting_owners(DAEMONSET), reads=METADATA),
         Watch(NODE, _everyone, differ(labels_of, lambda node: dig(node, "spec", "taints"))),
         Watch(REVISION, owner_of_kind(DAEMONSET)),
     ),

@@ -11,7 +11,7 @@ from syncline.cluster.builtin.workloads.deployment import plan as planning
 from syncline.cluster.builtin.workloads.deployment.observe import DEPLOYMENT
 from syncline.cluster.builtin.workloads.replicaset.observe import REPLICASET
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch
+from syncline.control.controller import METADATA, Controller, Watch
 from syncline.kube.objects import Obj, ObjectRef, dig, generation, namespace_of
 
 _BY_SET = selecting_owners(DEPLOYMENT)
@@ -44,7 +44,7 @@ def _at_rest(obj: Obj) -> bool:
 DEPLOYMENT_CONTROLLER = Controller(
     name="deployment",
     kind=DEPLOYMENT,
-    watches=(Watch(REPLICASET, _BY_SET), Watch(POD, _deployment_of_pod, _ends)),
+    watches=(Watch(REPLICASET, _BY_SET, reads=METADATA), Watch(POD, _deployment_of_pod, _ends)),
     observe=observing.observe,
     plan=planning.plan,
     at_rest=_at_rest,

@@ -10,7 +10,7 @@ from syncline.cluster.builtin.pods import POD
 from syncline.cluster.builtin.workloads.replicaset import observe as observing
 from syncline.cluster.builtin.workloads.replicaset import plan as planning
 from syncline.cluster.builtin.workloads.replicaset.observe import REPLICASET, REPLICATION_CONTROLLER, Observed
-from syncline.control.controller import Controller, Watch
+from syncline.control.controller import METADATA, Controller, Watch
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import Obj
 
@@ -27,7 +27,7 @@ def _settle(observed: Observed, plan: Plan, results: tuple[Result, ...], now: da
 REPLICASET_CONTROLLER = Controller(
     name="replicaset",
     kind=REPLICASET,
-    watches=(Watch(POD, selecting_owners(REPLICASET)),),
+    watches=(Watch(POD, selecting_owners(REPLICASET), reads=METADATA),),
     observe=observing.observe,
     plan=planning.plan,
     settle=_settle,
@@ -40,6 +40,6 @@ REPLICATIONCONTROLLER_CONTROLLER = replace(
     REPLICASET_CONTROLLER,
     name="replicationcontroller",
     kind=REPLICATION_CONTROLLER,
-    watches=(Watch(POD, selecting_owners(REPLICATION_CONTROLLER)),),
+    watches=(Watch(POD, selecting_owners(REPLICATION_CONTROLLER), reads=METADATA),),
 )
 """The same for ReplicationControllers."""

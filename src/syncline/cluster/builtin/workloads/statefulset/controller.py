@@ -10,7 +10,7 @@ from syncline.cluster.builtin.workloads.history import REVISION
 from syncline.cluster.builtin.workloads.statefulset import plan as planning
 from syncline.cluster.builtin.workloads.statefulset.plan import Observed
 from syncline.control.cache import Snapshot
-from syncline.control.controller import Controller, Watch, owner_of_kind
+from syncline.control.controller import METADATA, Controller, Watch, owner_of_kind
 from syncline.control.plan import Plan, Result
 from syncline.kube.objects import GroupKind, ObjectRef, name_of, uid_of
 
@@ -37,7 +37,7 @@ STATEFULSET_CONTROLLER = Controller(
     name="statefulset",
     kind=STATEFULSET,
     watches=(
-        Watch(POD, selecting_owners(STATEFULSET)),
+        Watch(POD, selecting_owners(STATEFULSET), reads=METADATA),
         Watch(REVISION, owner_of_kind(STATEFULSET)),
     ),
     reads=(CLAIM,),
