@@ -92,6 +92,16 @@ def test_a_crash_loop_restarts_at_once_and_then_ever_later(world: MachineWorld) 
     assert "BackOff" in world.told()
 
 
+def test_a_restart_shows_the_back_off_until_the_next_attempt_runs(world: MachineWorld) -> None:
+    world.make_pod(annotations={**CRASHING, "syncline.dev/start-seconds": "5"})
+    world.advance(25)  # attempts end at 7 and 13 s; the third is created at 23 s
+    assert world.state()["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    assert world.state()["restartCount"] == 1
+    world.advance(3)
+    assert "running" in world.state()["state"]
+    assert world.state()["restartCount"] == 2
+
+
 def test_a_crash_loop_comes_to_rest(world: MachineWorld) -> None:
     world.make_pod(annotations=CRASHING)
     assert world.idle() < 600

@@ -94,6 +94,8 @@ def _phase_of_going(old: str, views: tuple[View, ...], main: list[View]) -> str:
 def _container_status(
     observed: Observed, views: tuple[View, ...], view: View, old: Obj, now: datetime, phase: str
 ) -> Obj:
+    if _restarts(view, old):
+        return old
     image = str(view.spec.get("image", ""))
     record = view.record
     state = _state(observed, views, view, now, phase)
@@ -121,6 +123,15 @@ def _container_status(
     if mounts:
         status["volumeMounts"] = mounts
     return status
+
+
+def _restarts(view: View, old: Obj) -> bool:
+    """Return whether the container's next attempt is created and not started yet. The kubelet writes no status within
+    one sync of a pod: the end, or the back-off, of the attempt before is shown until the next one runs."""
+    record = view.record
+    if record is None or record.attempt == 0 or record.pull_error or view.running or view.exited:
+        return False
+    return "running" not in (old.get("state") or {}) and old.get("restartCount") == record.attempt - 1
 
 
 def _say_resources(status: Obj, view: View) -> None:
