@@ -53,6 +53,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pool": ("machines.pool:pool", "List machine config pools; pause and resume them by Holds."),
     "proj": ("proj.group:proj", "What Applications may read and write, with the verbs of argocd."),
     "report": ("fleet.setreport:report", "Show how the Applications of a set fare in each cluster, and why."),
+    "rehearse": (
+        "rehearse.command:rehearse_command",
+        "Say what a commit would do, in virtual time, before it touches anything.",
+    ),
     "render": ("files.render:render", "Print the manifests that a folder stands for, without a cluster."),
     "repocreds": ("remotes.repocreds:repocreds", "List, add and remove credentials that repositories share."),
     "repo": ("remotes.repo:repo", "List, add and remove repositories and their credentials."),

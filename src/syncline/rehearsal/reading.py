@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-from syncline.kube.objects import Obj
-from syncline.kube.text.durations import DurationError, parse_duration
 from syncline.kube.yaml.loading import YamlError, load
+from syncline.rehearsal.fields import Field
 from syncline.rehearsal.scenario import (
     CPU,
     MEMORY,
@@ -50,7 +47,7 @@ def read_scenario(folder: Path) -> Scenario:
         raise ScenarioError(str(error)) from error
     if not isinstance(report, dict) or not report.get("steps"):
         raise ScenarioError(f"{file}: found no steps; it needs at least 'steps: [{{say: …}}]'")
-    return _scenario(_At(file, "", report).known(*SCENARIO), folder)
+    return _scenario(Field(file, "", report).known(*SCENARIO), folder)
 
 
 def _of_manifests(folder: Path) -> Scenario:
@@ -65,79 +62,8 @@ def _of_manifests(folder: Path) -> Scenario:
     return Scenario(folder, folder.name, namespace=folder.name, sources=(source,), policy=policy, whole=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _At:
-    """A value of the file and its path."""
-
-    file: Path
-    where: str
-    value: Any
-
-    def __getitem__(self, key: str) -> _At:
-        return _At(self.file, f"{self.where}.{key}".lstrip("."), self._of(dict, "a mapping").get(key))
-
-    def wrong(self, found: str, allowed: str) -> ScenarioError:
-        return ScenarioError(f"{self.file}: {self.where or 'the file'}: found {found}; allowed: {allowed}")
-
-    def _of(self, kind: type, allowed: str) -> Any:
-        if self.value is not None and not isinstance(self.value, kind):
-            raise self.wrong(repr(self.value), allowed)
-        return kind() if self.value is None else self.value
-
-    def known(self, *allowed: str) -> _At:
-        """Return self after checking that it is a mapping with only these keys."""
-        unknown = sorted(str(key) for key in self.map() if key not in allowed)
-        if unknown:
-            raise self.wrong(f"the key {unknown[0]!r}", ", ".join(allowed))
-        return self
-
-    def map(self) -> Obj:
-        found: Obj = self._of(dict, "a mapping")
-        return found
-
-    def pairs(self) -> tuple[tuple[str, str], ...]:
-        return tuple((str(key), str(value)) for key, value in self.map().items())
-
-    def each(self) -> tuple[_At, ...]:
-        return tuple(_At(self.file, f"{self.where}[{i}]", one) for i, one in enumerate(self._of(list, "a list")))
-
-    def flag(self) -> bool:
-        return bool(self._of(bool, "true or false"))
-
-    def text(self, otherwise: str = "") -> str:
-        return str(self.value or otherwise)
-
-    def needed(self, key: str, allowed: str) -> str:
-        if not self[key].value:
-            raise self.wrong(f"no {key}", allowed)
-        return self[key].text()
-
-    def texts(self) -> tuple[str, ...]:
-        for one in self.each():
-            if not isinstance(one.value, str):
-                raise self.wrong(repr(one.value), "texts")
-        return tuple(self._of(list, "a list"))
-
-    def target(self) -> str:
-        report = self.value
-        if not isinstance(report, str) or report.count("/") not in (1, 2) or not all(report.split("/")):
-            raise self.wrong(repr(report), "KIND/NAME or KIND/NAMESPACE/NAME")
-        return report
-
-    def duration(self, otherwise: timedelta) -> timedelta:
-        if self.value is None:
-            return otherwise
-        try:
-            found = parse_duration(str(self.value))
-        except DurationError as error:
-            raise self.wrong(repr(self.value), "a duration such as 90m or 2h") from error
-        if found <= timedelta(0):
-            raise self.wrong(repr(self.value), "a duration longer than nothing")
-        return found
-
-
-def _scenario(at: _At, folder: Path) -> Scenario:
-    sources = [_At(at.file, "sources", one.value).map() for one in at["sources"].each()]
+def _scenario(at: Field, folder: Path) -> Scenario:
+    sources = [Field(at.file, "sources", one.value).map() for one in at["sources"].each()]
     steps = tuple(_step(one.known(*STEP)) for one in at["steps"].each())
     for place, step in zip(at["steps"].each()[1:], steps[1:], strict=True):
         if not (step.change or step.acts or step.until or step.rests):
@@ -153,7 +79,7 @@ def _scenario(at: _At, folder: Path) -> Scenario:
         namespace=at["namespace"].text(folder.name),
         sources=tuple(
             {"repoURL": PLACE, "targetRevision": "main"} | source
-            for source in sources or [_At(at.file, "sources", at["source"].value or {"path": "."}).map()]
+            for source in sources or [Field(at.file, "sources", at["source"].value or {"path": "."}).map()]
         ),
         policy=at["syncPolicy"].map(),
         applications=at["applications"].texts(),
@@ -165,7 +91,7 @@ def _scenario(at: _At, folder: Path) -> Scenario:
     )
 
 
-def _step(at: _At) -> Step:
+def _step(at: Field) -> Step:
     say = at.needed("say", "a sentence that says what happens")
     ends = at["ends"].text(Ends.SUCCEEDED)
     if ends not in (Ends.SUCCEEDED, Ends.FAILED, Ends.RUNNING):
@@ -182,11 +108,11 @@ def _step(at: _At) -> Step:
         until=tuple(_until(one) for one in at["until"].each()),
         within=at["within"].duration(WITHIN),
         rests=at["rests"].duration(timedelta(0)),
-        explain=tuple(_At(at.file, f"{at.where}.explain", one.value).target() for one in at["explain"].each()),
+        explain=tuple(Field(at.file, f"{at.where}.explain", one.value).target() for one in at["explain"].each()),
     )
 
 
-def _act(at: _At) -> Act:
+def _act(at: Field) -> Act:
     at.known("node", "patch", "with", "delete")
     what = [key for key in ("node", "patch", "delete") if key in at.map()]
     if len(what) != 1 or ("with" in at.map()) != (what == ["patch"]):
@@ -199,15 +125,15 @@ def _act(at: _At) -> Act:
     return Patching(at["patch"].target(), at["with"].map())
 
 
-def _until(at: _At) -> Until:
+def _until(at: Field) -> Until:
     target, space, condition = at.value.partition(" ")
     kind, equals, status = condition.strip().partition("=")
     if not space or not kind or (equals and status not in ("True", "False", "Unknown")):
         raise at.wrong(repr(at.value), "KIND/NAME CONDITION, or KIND/NAME CONDITION=False")
-    return Until(_At(at.file, at.where, target).target(), kind, status or "True")
+    return Until(Field(at.file, at.where, target).target(), kind, status or "True")
 
 
-def _node(at: _At) -> NodeShape:
+def _node(at: Field) -> NodeShape:
     name = at.known(*NODE).needed("name", "a name")
     for taint in at["taints"].texts():
         if taint.rpartition(":")[2] not in EFFECTS or not taint.rpartition(":")[0]:
@@ -224,7 +150,7 @@ def _node(at: _At) -> NodeShape:
     )
 
 
-def _look(at: _At) -> View:
+def _look(at: Field) -> View:
     path = at["path"]
     if not path.text().startswith("/"):
         raise path.wrong(repr(path.value), "the path of a list: /api/v1/nodes")

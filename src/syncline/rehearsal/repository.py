@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
 import subprocess
+import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj
+from syncline.rehearsal.given.files import MAX_BYTES, MAX_FILES, Files
 from syncline.rehearsal.scenario import PLACE, Scenario, ScenarioError, Step
 
 REPOSITORY = "repository"
 CHANGES = "changes"
-IDENTITY = ("-c", "user.name=demo", "-c", "user.email=demo@example.org", "-c", "commit.gpgsign=false")
+IDENTITY = (
+    *("-c", "user.name=demo", "-c", "user.email=demo@example.org", "-c", "commit.gpgsign=false"),
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false", "-c", "core.fsmonitor=false"),
+)
 
 
 class Repository:
@@ -59,3 +67,56 @@ def application(story: Scenario, repository: Repository) -> Obj:
     spec = {"project": "default", **where, "destination": destination, "syncPolicy": story.policy}
     metadata = {"name": story.name, "namespace": "argocd"}
     return {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind, "metadata": metadata, "spec": spec}
+
+
+COMMITTED = "2026-01-01T00:00:00Z"
+"""The date of rehearsed commits, so that equal files are equal commits."""
+
+
+def commit_files(files: Files, where: Path) -> str:
+    """Make a new repository of ``files`` at ``where``, with one commit on ``main``; return the commit's SHA."""
+    where.mkdir(parents=True)
+    for path, data in files.content.items():
+        file = where / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    for path, target in files.links.items():
+        (where / path).parent.mkdir(parents=True, exist_ok=True)
+        (where / path).symlink_to(target)
+    dates = {"GIT_AUTHOR_DATE": COMMITTED, "GIT_COMMITTER_DATE": COMMITTED}
+    for command in (
+        ["init", "-q", "-b", "main"],
+        ["add", "-A", "-f"],
+        ["commit", "-q", "--allow-empty", "-m", "rehearsed"],
+    ):
+        _run_git(where, *command, environment=os.environ | dates)
+    return _run_git(where, "rev-parse", "HEAD").decode().strip()
+
+
+def files_at(folder: Path, revision: str) -> Files:
+    """Return the files of a Git work tree's folder at a branch, tag or commit. Raises ScenarioError (usage)."""
+    if revision.startswith("-"):
+        raise ScenarioError(f"--revision {revision!r}: found an option; allowed: a branch, tag or commit", usage=True)
+    try:
+        packed = _run_git(folder, "archive", "--format=tar", revision, ".")
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or b"").decode("utf-8", "replace").strip()
+        raise ScenarioError(f"{folder}: revision {revision} cannot be read: {said}", usage=True) from error
+    content: dict[str, bytes] = {}
+    links: dict[str, str] = {}
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        for member in archive:
+            path = member.name.removeprefix("./")
+            if member.issym():
+                links[path] = member.linkname
+            elif member.isfile() and (found := archive.extractfile(member)) is not None:
+                content[path] = found.read()
+    if len(content) > MAX_FILES or sum(map(len, content.values())) > MAX_BYTES:
+        limit = f"{MAX_FILES} files and {MAX_BYTES // 2**20} MiB"
+        raise ScenarioError(f"{folder} at {revision}: has more than {limit}; rehearse a folder of it", usage=True)
+    return Files(content, links)
+
+
+def _run_git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> bytes:
+    command = ["git", "-C", str(folder), *IDENTITY, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, timeout=60, env=environment).stdout

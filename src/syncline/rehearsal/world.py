@@ -24,6 +24,8 @@ from syncline.base.journal import Journal
 from syncline.cluster.access.users import service_account_user
 from syncline.cluster.builtin import BuiltinSettings
 from syncline.cluster.builtin.storage.provisioner import standard_class
+from syncline.cluster.machines.scripted.stages import Timing
+from syncline.cluster.machines.simulated import BootTimes
 from syncline.cluster.storage.store import Key, Store, Stored
 from syncline.control.executor import run_in_place
 from syncline.control.virtual import LoopActor, VirtualDriver
@@ -71,7 +73,11 @@ class World:
         settings: AppSettings | None = None,
         shuffle: bool = False,
         nodes: int = 1,
+        timing: Timing | None = None,
+        boots: BootTimes | None = None,
     ) -> None:
+        """``timing``, ``boots``: durations of containers and machines; None: the quick ones of simulations."""
+        self._times = timing, boots
         self.clock = VirtualClock()
         self.entropy = Entropy(seed)
         self.journal = Journal()
@@ -94,7 +100,7 @@ class World:
     def _start(self, nodes: int) -> None:
         from syncline.assembly.machines.virtual import virtual_machines
 
-        machines = self.machines = virtual_machines(self.core, self.clock, nodes)
+        machines = self.machines = virtual_machines(self.core, self.clock, nodes, *self._times)
         self.driver = VirtualDriver(self.clock)
         self._builtin = BuiltinSettings("virtual cluster", machines.room.heartbeat, machines_tell=True)
         role = cluster_role(self._builtin, machines.room, follow=machines.attach)

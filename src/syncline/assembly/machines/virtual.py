@@ -15,11 +15,12 @@ from syncline.base.scratch import sweep
 from syncline.cluster.access.users import service_account_user
 from syncline.cluster.builtin.node_lifecycle.controller import NODE_LIFECYCLE
 from syncline.cluster.machines.disk import MachineDisk
-from syncline.cluster.machines.machine import MachineKeeper, MachineSpec
+from syncline.cluster.machines.machine import MachineSpec
 from syncline.cluster.machines.processes.launching import sandbox_problem
 from syncline.cluster.machines.processes.process import ProcessSettings
 from syncline.cluster.machines.room import MachineSettings, MachinesRoom
-from syncline.cluster.machines.simulated import Machines
+from syncline.cluster.machines.scripted.stages import Timing
+from syncline.cluster.machines.simulated import BootTimes, Machines
 from syncline.cluster.verbs.exchange import LogSource
 from syncline.control.loop import ControlLoop
 from syncline.kube.objects import ObjectRef
@@ -42,10 +43,8 @@ def node_specs(
     )
 
 
-def _room(
-    clock: Clock, specs: Sequence[MachineSpec], *, heartbeats: bool, keeper: MachineKeeper | None = None
-) -> MachinesRoom:
-    room = MachinesRoom(clock, MachineSettings(heartbeats=heartbeats), Machines(keeper=keeper))
+def _room(clock: Clock, specs: Sequence[MachineSpec], settings: MachineSettings, machines: Machines) -> MachinesRoom:
+    room = MachinesRoom(clock, settings, machines)
     for spec in specs:
         room.machines.add(spec)
     return room
@@ -108,14 +107,21 @@ def live_machines(settings: ClusterSettings, clock: Clock) -> LiveMachines:
     its lock must be held. Raises DiskError for damaged data."""
     specs = node_specs(settings.nodes, settings.zones, settings.node_labels)
     keeper = None if settings.data is None else MachineDisk(settings.data / MACHINES)
-    room = _room(clock, specs, heartbeats=True, keeper=keeper)
+    room = _room(clock, specs, MachineSettings(heartbeats=True), Machines(keeper=keeper))
     folder = None if settings.data is None else settings.data / SCRATCH
     sweep(folder)
     return LiveMachines(room, room.logs, settings.run_commands, folder)
 
 
-def virtual_machines(core: ClusterCore, clock: VirtualClock, nodes: int) -> VirtualMachines:
+def virtual_machines(
+    core: ClusterCore,
+    clock: VirtualClock,
+    nodes: int,
+    timing: Timing | None = None,
+    boots: BootTimes | None = None,
+) -> VirtualMachines:
     """Return the nodes of a virtual world: without heartbeats, as the node lifecycle reads the machine."""
-    room = _room(clock, node_specs(nodes), heartbeats=False)
+    settings = MachineSettings(heartbeats=False, timing=timing or Timing())
+    room = _room(clock, node_specs(nodes), settings, Machines(boots or BootTimes()))
     room.add_scripts(lambda namespace, name: core.transport(service_account_user(namespace, name)))
     return VirtualMachines(room)

@@ -1,0 +1,115 @@
+"""``syncline rehearse``: what a commit would do, in virtual time, before it touches anything."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from syncline.base.scratch import scratch
+from syncline.cli.frame.failure import BLOCKED, FAILED, UNSAFE, USAGE, CommandFailed
+from syncline.cli.frame.output import output_option, print_documents
+from syncline.cli.views.rehearsal.text import describe_answer
+from syncline.kube.text.durations import DurationError, parse_duration
+from syncline.rehearsal.answer.answer import Answer, Outcome
+from syncline.rehearsal.given.demonstration import demonstration
+from syncline.rehearsal.given.files import read_files
+from syncline.rehearsal.given.world import default_world, read_world
+from syncline.rehearsal.playing import Asked
+from syncline.rehearsal.rehearsing import Settings, laws_without, rehearse
+from syncline.rehearsal.repository import files_at
+from syncline.rehearsal.scenario import ScenarioError
+
+CODES = {Outcome.SAFE: 0, Outcome.FAILED: FAILED, Outcome.BLOCKED: BLOCKED, Outcome.UNSAFE: UNSAFE}
+MAX_UNTIL = timedelta(days=7)
+
+
+@click.command("rehearse")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("--demo", is_flag=True, help="Rehearse a change that cannot be made, and its cure; needs nothing.")
+@click.option("--world", "world_file", type=click.Path(path_type=Path), default=None, help="The cluster, as YAML.")
+@click.option("--revision", default="", help="PATH at this branch, tag or commit, not its work tree.")
+@click.option("--after", default="", help="What is deployed before: PATH at this branch, tag or commit.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of what is drawn.")
+@click.option("--until", default="24h", show_default=True, help="Virtual time after which it ends.")
+@click.option("--without-law", "without", multiple=True, metavar="LAW", help="Do not hold it to this law; repeatable.")
+@click.option("--no-cures", is_flag=True, help="Do not look for cures.")
+@click.option("--no-range", is_flag=True, help="Do not rehearse with the least and longest durations, too.")
+@output_option("json", "yaml")
+def rehearse_command(
+    path: Path | None,
+    demo: bool,
+    world_file: Path | None,
+    revision: str,
+    after: str,
+    seed: int,
+    until: str,
+    without: tuple[str, ...],
+    no_cures: bool,
+    no_range: bool,
+    output: str | None,
+) -> int:
+    """Say what a commit would do to a cluster, what would get stuck, why, and which change cures it.
+
+    The real controllers run in virtual time on a cluster of a few lines of YAML (--world): hours take seconds, and
+    nothing is touched. PATH is the folder of a repository, or a file. The first line is the verdict, the second one
+    what to do.
+
+    \b
+    Exit codes: 0 safe, 1 failed, 2 usage, 3 blocked, 4 unsafe (a law is broken); the demo ends with 0
+    Examples:   syncline rehearse --demo
+                syncline rehearse . --world world.yaml
+                syncline rehearse . --after main --revision feature/chrony
+    """
+    if demo == (path is not None):
+        raise click.UsageError("give PATH, or --demo")
+    try:
+        settings = Settings(laws_without(without), cures=not no_cures, ranged=not no_range, report=_report)
+        with scratch() as folder:
+            asked = (
+                demonstration(seed) if path is None else _asked(path, world_file, revision, after, seed, _until(until))
+            )
+            answer = rehearse(asked, folder, settings)
+    except ScenarioError as error:
+        raise CommandFailed(str(error), USAGE if error.usage else FAILED) from error
+    _print(answer, output)
+    return 0 if demo else CODES[answer.outcome]
+
+
+def _asked(path: Path, world_file: Path | None, revision: str, after: str, seed: int, until: timedelta) -> Asked:
+    place = path.resolve()
+    files = files_at(place, revision) if revision else read_files(place)
+    world = read_world(world_file) if world_file is not None else default_world(files)
+    before = files_at(place, after) if after else None
+    return Asked(_name(place), files, world, before, seed, until)
+
+
+def _name(place: Path) -> str:
+    """Return a name that an Application may have: that of the folder or file."""
+    text = place.stem if place.is_file() else place.name
+    kept = "".join(letter if letter.isalnum() else "-" for letter in text.lower()).strip("-")
+    return kept[:50] or "repository"
+
+
+def _until(text: str) -> timedelta:
+    try:
+        found = parse_duration(text)
+    except DurationError as error:
+        raise ScenarioError(f"--until {text!r}: allowed: a duration such as 90m or 24h", usage=True) from error
+    if not timedelta(0) < found <= MAX_UNTIL:
+        raise ScenarioError(f"--until {text}: allowed: more than nothing, at most {MAX_UNTIL.days * 24}h", usage=True)
+    return found
+
+
+def _report(text: str) -> None:
+    if sys.stderr.isatty():
+        click.echo(text, err=True)
+
+
+def _print(answer: Answer, output: str | None) -> None:
+    if output:
+        print_documents(answer.to_obj(), output)
+    else:
+        print(describe_answer(answer))

@@ -1,0 +1,164 @@
+"""Formats the answer of a rehearsal for people: the verdict and the one thing to do first. Values in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from syncline.base.cause import OR
+from syncline.cli.frame.output import table
+from syncline.cli.frame.terminal import one_cell
+from syncline.kube.text.durations import format_seconds
+from syncline.rehearsal.answer.answer import Answer, Bar, Cure, Doing, Outcome, Wait
+
+WIDTH = 40
+"""Characters of the time axis."""
+MARKS = {
+    Doing.SYNC: "─",
+    Doing.WAVE: "▒",
+    Doing.HOOK: "▓",
+    Doing.POOL: "─",
+    Doing.WAITS: "·",
+    Doing.DRAINS: "▒",
+    Doing.REBOOTS: "█",
+    Doing.IN_PLACE: "▓",
+}
+MAX_ROWS = 40
+"""Bars of the text; ``-o json`` has all."""
+MAX_WAITS = 6
+
+
+def describe_answer(answer: Answer) -> str:
+    """Return the whole text, without escape sequences."""
+    parts = [[*_head(answer)], [*_timeline(answer)], [*_path(answer)], [*_waits(answer)], [*_outages(answer)]]
+    parts += [[*_laws(answer)], [*_cures(answer)], [*_assumed(answer)]]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def offset(seconds: float | None) -> str:
+    """Return ``+1h2m3s``; ``…`` for what lasts."""
+    return "…" if seconds is None else f"+{format_seconds(round(seconds))}"
+
+
+def _head(answer: Answer) -> Iterator[str]:
+    yield one_cell(f"{str(answer.outcome).upper():<8} {answer.name}: {answer.headline}{_range(answer)}")
+    best = next((cure for cure in answer.cures if cure.proved), None)
+    if best is not None:
+        yield one_cell(f"do       {best.text} ({best.file}); rehearsed: {best.outcome}, {best.headline}")
+    elif answer.advice:
+        yield from (one_cell(f"{word:<8} {way}") for word, way in zip(("do", "or", "or"), answer.advice.split(OR)))
+
+
+def _range(answer: Answer) -> str:
+    if answer.quickest_s is None or answer.slowest_s is None:
+        return ""
+    guessed = any(each.origin == "guessed" for each in answer.durations)
+    ends = f"{format_seconds(round(answer.quickest_s))} to {format_seconds(round(answer.slowest_s))}"
+    return f" ({ends}{', durations guessed' if guessed else ''})"
+
+
+def _timeline(answer: Answer) -> Iterator[str]:
+    bars = [bar for bar in answer.bars if bar.doing is not Doing.WAVE or bar.length_s(answer.played_s) > 0]
+    if not bars:
+        return
+    end = _end(answer)
+    yield f"TIMELINE  from the commit to {offset(end)}"
+    rows = [
+        (bar.row, str(bar.doing), offset(bar.began_s), offset(bar.ends_s), bar.state, _drawn(bar, end))
+        for bar in bars[:MAX_ROWS]
+    ]
+    yield table(("WHAT", "DOES", "BEGINS", "ENDS", "IS", ""), [[*row[:5], row[5] or " "] for row in rows])
+    if len(bars) > MAX_ROWS:
+        yield f"{len(bars) - MAX_ROWS} more bars are not shown; -o json has all"
+
+
+def _end(answer: Answer) -> float:
+    """Return the end of the axis: that of the last bar, or a little behind the begin of the last one that lasts."""
+    ends = [bar.ends_s for bar in answer.bars if bar.ends_s is not None]
+    if all(bar.ends_s is not None for bar in answer.bars):
+        return max([*ends, 1.0])
+    return answer.played_s
+
+
+def _drawn(bar: Bar, end_s: float) -> str:
+    begin = min(int(bar.began_s / end_s * WIDTH), WIDTH - 1)
+    end = WIDTH if bar.ends_s is None else int(bar.ends_s / end_s * WIDTH)
+    return " " * begin + MARKS[bar.doing] * max(min(end, WIDTH) - begin, 1) + ("›" if bar.ends_s is None else "")
+
+
+def _path(answer: Answer) -> Iterator[str]:
+    if answer.outcome is not Outcome.SAFE or not answer.path:
+        return
+    yield "CRITICAL PATH  what decides the end"
+    total = max(answer.done_s or 0.0, 1.0)
+    for bar in answer.path:
+        length = bar.length_s(answer.played_s)
+        if length >= 1:
+            share = round(100 * length / total)
+            yield one_cell(
+                f"  {offset(bar.began_s):<9} {bar.row} {bar.doing} {format_seconds(round(length))} ({share} %)"
+            )
+
+
+def _waits(answer: Answer) -> Iterator[str]:
+    lasting = [wait for wait in answer.waits if wait.until_s is None]
+    ended = [wait for wait in answer.waits if wait.until_s is not None]
+    if lasting:
+        yield "WAITS FOR EVER" if answer.outcome is Outcome.BLOCKED else "STILL WAITS"
+        for wait in lasting[:MAX_WAITS]:
+            yield from _chain(wait)
+    if ended:
+        yield f"WAITED  {len(ended)} waits that ended"
+        for wait in sorted(ended, key=lambda each: each.since_s - (each.until_s or 0.0))[:MAX_WAITS]:
+            text = wait.chain[-1] if len(wait.chain) > 1 else wait.chain[0]
+            yield one_cell(f"  {offset(wait.since_s)} to {offset(wait.until_s)}  {wait.subject}: {text}")
+
+
+def _chain(wait: Wait) -> Iterator[str]:
+    for depth, link in enumerate(wait.chain):
+        since = f"since {offset(wait.since_s)}  " if depth == 0 else ""
+        yield one_cell(f"  {'  ' * depth}{since}{link}")
+
+
+def _outages(answer: Answer) -> Iterator[str]:
+    if not answer.outages:
+        return
+    yield "UNAVAILABLE"
+    rows = [
+        (each.subject, offset(each.since_s), offset(each.until_s), f"{each.least} of {each.had}")
+        for each in answer.outages
+    ]
+    yield table(("WHO", "FROM", "UNTIL", "READY"), rows)
+
+
+def _laws(answer: Answer) -> Iterator[str]:
+    held = [name for name in answer.checked if name not in {breach.law for breach in answer.breaches}]
+    if answer.breaches:
+        yield "BROKEN LAWS"
+        for breach in answer.breaches:
+            yield one_cell(f"  {breach.law} at {offset(breach.at_s)}: {breach.found}; demanded: {breach.demand}")
+    yield f"LAWS HELD  {', '.join(held) or 'none'}"
+
+
+def _cures(answer: Answer) -> Iterator[str]:
+    proved = [cure for cure in answer.cures if cure.proved]
+    others = [cure for cure in answer.cures if not cure.proved]
+    if answer.outcome is not Outcome.SAFE and not answer.cures:
+        yield "CURES  none is known to this program; the waits above say what holds it"
+    for number, cure in enumerate(proved, 1):
+        yield one_cell(f"CURE {number}  {cure.text}: rehearsed, {cure.outcome}, {cure.headline}")
+        yield from (f"  {line}" for line in cure.diff.splitlines())
+    if others:
+        yield "TRIED AND REJECTED"
+        yield from _rejected(others)
+
+
+def _rejected(cures: Sequence[Cure]) -> Iterator[str]:
+    for cure in cures:
+        yield one_cell(f"  {cure.text}: {str(cure.outcome).upper()}, {cure.headline}")
+
+
+def _assumed(answer: Answer) -> Iterator[str]:
+    yield "ASSUMED"
+    for text in answer.assumed:
+        yield one_cell(f"  {text}")
+    yield one_cell(f"  durations: {', '.join(map(str, answer.durations))}; seed {answer.seed}")

@@ -1,0 +1,1 @@
+"""What a rehearsal says: pure functions of its record."""

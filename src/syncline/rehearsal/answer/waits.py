@@ -1,0 +1,74 @@
+"""Every wait with its reason: what ``syncline explain`` said of it while it lasted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from syncline.base.cause import Cause
+from syncline.kube.objects import ObjectRef
+from syncline.rehearsal.answer.answer import Wait
+from syncline.rehearsal.record import Record
+
+REF_PARTS = 4
+MAX_CHAIN = 8
+
+
+def waits_of(record: Record) -> tuple[Wait, ...]:
+    """Return the waits in order of their begin; one whose reason changes is several."""
+    found: list[Wait] = []
+    open_: dict[tuple[str, tuple[str, ...]], Wait] = {}
+    for sample in record.samples:
+        at = record.seconds(sample.at)
+        waits = [_wait(cause, at) for cause in sample.causes]
+        now = {(each.subject, each.chain): each for each in waits if not _is_repeated(each, waits)}
+        for key in [key for key in open_ if key not in now]:
+            found.append(_ended(open_.pop(key), at))
+        open_ |= {key: wait for key, wait in now.items() if key not in open_}
+    return tuple(sorted([*found, *open_.values()], key=lambda wait: (wait.since_s, wait.subject)))
+
+
+def _is_repeated(wait: Wait, others: list[Wait]) -> bool:
+    """Return whether the wait only repeats one of something deeper, as an Application repeats that of its pool."""
+    return any(each.chain[0] in wait.chain[1:] for each in others)
+
+
+def _wait(cause: Cause, at: float) -> Wait:
+    return Wait(subject_text(cause.subject), cause.state, at, None, chain_of(cause), next_step(cause))
+
+
+def _ended(wait: Wait, at: float) -> Wait:
+    return Wait(wait.subject, wait.state, wait.since_s, at, wait.chain, wait.next_action)
+
+
+def chain_of(cause: Cause) -> tuple[str, ...]:
+    """Return the most important causes, from the object that waits down to what holds it."""
+    return tuple(_said(each) for each in _down(cause))[:MAX_CHAIN]
+
+
+def _said(cause: Cause) -> str:
+    message = f": {cause.message}" if cause.message else ""
+    return f"{subject_text(cause.subject)} {cause.state}{message}"
+
+
+def _down(cause: Cause) -> Iterator[Cause]:
+    at: Cause | None = cause
+    while at is not None:
+        yield at
+        at = at.because[0] if at.because else None
+
+
+def next_step(cause: Cause) -> str:
+    """Return the deepest advice along the most important causes; else any."""
+    for each in cause.because:
+        found = next_step(each)
+        if found:
+            return found
+    return cause.next_action
+
+
+def subject_text(subject: str) -> str:
+    """Return ``Deployment demo/web`` for ``apps/Deployment/demo/web``; plain names stay."""
+    if subject.count("/") != REF_PARTS - 1 or " " in subject:
+        return subject
+    ref = ObjectRef.parse(subject)
+    return f"{ref.kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{ref.kind} {ref.name}"

@@ -1,0 +1,1 @@
+"""What a rehearsal is given: files of a repository, Applications, a world."""

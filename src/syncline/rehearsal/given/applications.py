@@ -1,0 +1,122 @@
+"""Which Applications a repository stands for, and which addresses they give it; pure. Entry point:
+:func:`applications_of`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from posixpath import dirname, normpath
+
+from syncline.kube.kinds.argoproj import APPLICATION, GROUP
+from syncline.kube.objects import Obj, dig, meta, name_of, namespace_of
+from syncline.rehearsal.given.files import YAML, Files
+from syncline.rehearsal.reading import MANIFESTS
+from syncline.rehearsal.scenario import ScenarioError
+
+REPOSITORY = "https://rehearsed.example/repository.git"
+"""The address of a repository whose files name none."""
+CONTROL_NAMESPACE = "argocd"
+ROOTS = ("Application", "ApplicationSet", "AppProject")
+
+
+@dataclass(frozen=True)
+class Applications:
+    """``objects`` are created as a person would create them; ``urls`` are addresses of the rehearsed repository."""
+
+    objects: tuple[Obj, ...]
+    urls: tuple[str, ...]
+    namespaces: tuple[str, ...]
+    """Namespaces that manifests name and none of them makes; they are there before."""
+    assumed: tuple[str, ...] = ()
+
+
+def applications_of(files: Files, name: str) -> Applications:
+    """Return what the repository stands for. Raises ScenarioError (usage) if there is nothing to deploy in it."""
+    found = [(path, obj) for path, obj in files.objects() if _is_root(obj)]
+    apps = [(path, obj) for path, obj in found if obj["kind"] != "AppProject"]
+    if not apps:
+        return _of_folder(files, name)
+    urls = tuple(sorted({str(one.get("repoURL")) for _, app in apps for one in _sources(app) if _is_here(files, one)}))
+    deployed = {
+        normpath(str(one.get("path"))) for _, app in apps for one in _sources(app) if one.get("repoURL") in urls
+    }
+    roots = [obj for path, obj in found if not any(_below(path, folder) for folder in deployed)]
+    if not any(obj["kind"] != "AppProject" for obj in roots):
+        raise ScenarioError(f"{name}: each of its Applications is deployed by another; create one by --app", usage=True)
+    assumed = [f"{', '.join(urls)} is this repository"] if urls else []
+    spaces = _missing_namespaces(files, roots)
+    if spaces:
+        assumed.append(f"namespaces that manifests name and do not make are there: {', '.join(spaces)}")
+    return Applications(tuple(_placed(obj) for obj in roots), urls, spaces, tuple(assumed))
+
+
+def _is_root(obj: Obj) -> bool:
+    return str(obj.get("apiVersion") or "").startswith(f"{GROUP}/") and obj.get("kind") in ROOTS and bool(name_of(obj))
+
+
+def _placed(obj: Obj) -> Obj:
+    return obj | {"metadata": {**meta(obj), "namespace": namespace_of(obj) or CONTROL_NAMESPACE}}
+
+
+def _sources(app: Obj) -> Iterator[Obj]:
+    spec = dig(app, "spec", "template", "spec") if app.get("kind") == "ApplicationSet" else app.get("spec")
+    for one in [dig(spec, "source"), *(dig(spec, "sources") or ())]:
+        if isinstance(one, dict) and one.get("repoURL") and not one.get("chart"):
+            yield one
+
+
+def _is_here(files: Files, source: Obj) -> bool:
+    path = normpath(str(source.get("path") or "."))
+    return path == "." or "{{" in path or any(_below(each, path) for each in files.content)
+
+
+def _below(path: str, folder: str) -> bool:
+    return folder == "." or path.startswith(f"{folder}/")
+
+
+def _of_folder(files: Files, name: str) -> Applications:
+    """Return one Application of the whole folder, as ``syncline demo`` makes it."""
+    top = [path for path in files.content if "/" not in path and path.endswith((*MANIFESTS, ".yaml"))]
+    below = [path for path in files.content if path.endswith(YAML)]
+    if not below and not top:
+        raise ScenarioError(f"{name}: holds no file that is one of {', '.join(MANIFESTS)}", usage=True)
+    source: Obj = {"repoURL": REPOSITORY, "targetRevision": "main", "path": "."}
+    if not any(dirname(path) == "" for path in top):
+        source["directory"] = {"recurse": True}
+    spec: Obj = {
+        "project": "default",
+        "source": source,
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
+        "syncPolicy": {"automated": {"prune": True, "selfHeal": True}, "syncOptions": ["CreateNamespace=true"]},
+    }
+    app: Obj = {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind, "spec": spec}
+    app["metadata"] = {"name": name, "namespace": CONTROL_NAMESPACE}
+    assumed = [f"it holds no Application: one is made of the folder, automated, to namespace {name}"]
+    spaces = _missing_namespaces(files, [app])
+    if spaces:
+        assumed.append(f"namespaces that manifests name and do not make are there: {', '.join(spaces)}")
+    return Applications((app,), (REPOSITORY,), spaces, tuple(assumed))
+
+
+def _missing_namespaces(files: Files, apps: list[Obj]) -> tuple[str, ...]:
+    named = {namespace_of(obj) for _, obj in files.objects() if not _is_root(obj)}
+    named |= {_namespace(app) for app in apps if not _creates(app)}
+    made = {name_of(obj) for _, obj in files.objects() if obj.get("kind") == "Namespace"}
+    made |= {_namespace(app) for app in apps if _creates(app)}
+    return tuple(sorted(one for one in named - made - {"", "default", CONTROL_NAMESPACE} if "{" not in one))
+
+
+def _namespace(app: Obj) -> str:
+    return str(dig(app, "spec", "destination", "namespace") or "")
+
+
+def _creates(app: Obj) -> bool:
+    return "CreateNamespace=true" in (dig(app, "spec", "syncPolicy", "syncOptions") or ())
+
+
+def localized(sources: tuple[Obj, ...], places: Mapping[str, str]) -> tuple[Obj, ...]:
+    """Return the sources with the rehearsed repository's addresses replaced by its place, at its only branch."""
+    return tuple(
+        one | {"repoURL": places[one["repoURL"]], "targetRevision": "main"} if one.get("repoURL") in places else one
+        for one in sources
+    )

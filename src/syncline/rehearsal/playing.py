@@ -1,0 +1,296 @@
+"""Plays a commit in a world, in virtual time, until nothing is waited for or nothing moves: :func:`play`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from syncline.assembly.embedded.install import ensure_objects
+from syncline.assembly.inspection.preview import observed_application
+from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
+from syncline.assembly.sources.reading import GitSourceReader
+from syncline.base.cause import Cause
+from syncline.cluster.machines.scripted.stages import Timing
+from syncline.cluster.machines.simulated import BootTimes
+from syncline.control.cache import Cache
+from syncline.control.executor import run_in_place
+from syncline.explain.application import explain_application
+from syncline.explain.graph import explain_object
+from syncline.explain.view import View, no_logs
+from syncline.gitops.application.manifests import Manifests
+from syncline.gitops.application.observing.observe import AppSettings
+from syncline.kube import client
+from syncline.kube.errors import ApiError
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.objects import GroupKind, Obj, dig, name_of, namespace_of, ref_of
+from syncline.kube.yaml.loading import YamlError
+from syncline.machineconfig.names import POOL
+from syncline.rehearsal.given.applications import Applications, applications_of, localized
+from syncline.rehearsal.given.files import Files
+from syncline.rehearsal.given.world import GivenWorld
+from syncline.rehearsal.record import Ending, Record, Recorder, Sample
+from syncline.rehearsal.repository import commit_files
+from syncline.rehearsal.scenario import Scenario, ScenarioError
+from syncline.rehearsal.stage import APPLICATIONS, Stage
+from syncline.rehearsal.world import World
+from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
+
+START_S = 1800.0
+"""Virtual seconds until the machines of a world must be up."""
+CALM_S, LOOK_S = 30.0, 15.0
+"""Virtual seconds before the commit, and between looks at what is waited for."""
+QUIET_S = 4_200.0
+"""Virtual seconds without any change after which a rehearsal is stuck: more than the hour after which a drain is given
+up, the longest patience that a controller has by default."""
+AFTER_S = 300.0
+"""Virtual seconds that it goes on when nothing is waited for any more, to see whether that stays."""
+POLL_S = 3600.0
+"""Repositories do not change in a rehearsal."""
+EVENT = GroupKind("", "Event")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is rehearsed: ``files`` arrive as a commit in ``world``. ``before``: what the Applications deployed until
+    then; None: they are new."""
+
+    name: str
+    files: Files
+    world: GivenWorld
+    before: Files | None = None
+    seed: int = 1
+    until: timedelta = timedelta(hours=24)
+
+    @property
+    def applications(self) -> Applications:
+        return applications_of(self.files, self.name)
+
+
+class _Reader(GitSourceReader):
+    """Reads the rehearsed repository for each of its addresses."""
+
+    def __init__(self, cache: Path) -> None:
+        super().__init__(cache, allow_local=True)
+        self.places: Mapping[str, str] = {}
+
+    def read(
+        self,
+        sources: tuple[Obj, ...],
+        revisions: tuple[str, ...],
+        now: datetime,
+        context: RenderContext = NO_CONTEXT,
+        *,
+        wanted: int = 0,
+    ) -> Manifests:
+        found = super().read(localized(sources, self.places), revisions, now, context, wanted=wanted)
+        return self._addressed(found)
+
+    def poll(
+        self,
+        sources: tuple[Obj, ...],
+        revisions: tuple[str, ...],
+        now: datetime,
+        context: RenderContext = NO_CONTEXT,
+        *,
+        since: datetime | None,
+        wanted: int = 0,
+    ) -> Manifests:
+        mine = localized(sources, self.places)
+        return self._addressed(super().poll(mine, revisions, now, context, since=since, wanted=wanted))
+
+    def _addressed(self, found: Manifests) -> Manifests:
+        """Return errors with the addresses that people know, so that equal rehearsals have equal texts."""
+        error = found.error
+        for url, place in self.places.items():
+            error = error.replace(place, url)
+        return replace(found, error=error)
+
+
+@dataclass
+class Play:
+    """A rehearsal under way. ``scratch``: a folder for the repository and its mirror."""
+
+    asked: Asked
+    scratch: Path
+    samples: list[Sample] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        asked, lengths = self.asked, self.asked.world.durations
+        seconds = {name: each.of(asked.seed) for name, each in lengths.items()}
+        self._reader = _Reader(self.scratch / "mirrors")
+        self.world = World(
+            self._reader,
+            seed=asked.seed,
+            nodes=0,
+            settings=AppSettings(poll_s=POLL_S),
+            timing=Timing(seconds["pull"], seconds["start"], seconds["run"], seconds["stop"]),
+            boots=BootTimes(seconds["shutdown"], seconds["boot"]),
+        )
+        self.recorder = Recorder(self.world.clock)
+        self.world.core.store.subscribe(self.recorder.note)
+        nodes = asked.world.nodes()
+        story = Scenario(self.scratch, asked.name, nodes=nodes, machine_config=asked.world.machine_config)
+        self._stage = Stage(story, self.world.admin, self.world.clock, self._reader)
+        self.world.driver.settle()
+
+    def prepare(self) -> None:
+        """Bring up the world before the commit. Raises ScenarioError if it does not come up."""
+        world, asked, driver = self.asked.world, self.asked, self.world.driver
+        if world.machine_config:
+            self.world.start_machine_config()
+        self._stage.add_nodes()
+        waited = 0.0
+        while not self._stage.stands():
+            if waited >= START_S:
+                raise ScenarioError(f"{world.name}: its machines are not up within {START_S:g} virtual seconds")
+            driver.advance(LOOK_S)
+            waited += LOOK_S
+        spaces = asked.applications.namespaces
+        self._make([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in spaces], "")
+        driver.advance(1)
+        for path, obj in world.objects.objects():
+            self._make([obj], path)
+        driver.advance(CALM_S)
+        if asked.before is not None:
+            self.commit(asked.before)
+            self.run(asked.until)
+            self.samples.clear()
+
+    def _make(self, objects: list[Obj], path: str) -> None:
+        try:
+            run_in_place(ensure_objects(objects), self.world.admin)
+        except (ApiError, LookupError, YamlError) as error:
+            said = f"{self.asked.world.name}: objects: {path}: {error}"
+            raise ScenarioError(said, usage=True) from error
+
+    def commit(self, files: Files) -> None:
+        """Let a commit arrive: create the Applications that are new, and sync those that no one syncs by itself."""
+        asked = applications_of(files, self.asked.name)
+        place = self.scratch / f"repository-{len(list(self.scratch.iterdir()))}"
+        commit_files(files, place)
+        self._reader.places = dict.fromkeys(asked.urls, str(place))
+        for app in asked.objects:
+            self._send_application(app)
+        self.world.driver.advance(1)
+        for app in asked.objects:
+            if app["kind"] == APPLICATION.kind and not dig(app, "spec", "syncPolicy", "automated"):
+                self._operate(app)
+
+    def _send_application(self, app: Obj) -> None:
+        info = self.world.cluster_actor.loop.mapper.by_name(str(app["kind"]).lower())
+        if info is None:
+            raise ScenarioError(f"{app['kind']} {name_of(app)}: this kind is not served here")
+        answer = self.world.admin.send(client.create(info, app))
+        if answer.status == 409:
+            note = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}, "spec": app.get("spec")}
+            merge = client.PatchType.MERGE
+            answer = self.world.admin.send(client.patch(info, namespace_of(app), name_of(app), merge, note))
+        if not answer.ok:
+            raise ScenarioError(f"{app['kind']} {name_of(app)}: {answer.obj.get('message')}", usage=True)
+
+    def _operate(self, app: Obj) -> None:
+        """Ask for a sync, as ``syncline app sync`` does."""
+        options = dig(app, "spec", "syncPolicy", "syncOptions", default=[])
+        body: Obj = {"operation": {"sync": {"syncOptions": options}, "initiatedBy": {"username": "rehearsal"}}}
+        merge = client.PatchType.MERGE
+        answer = self.world.admin.send(client.patch(APPLICATIONS, namespace_of(app), name_of(app), merge, body))
+        if not answer.ok:
+            raise ScenarioError(f"Application {name_of(app)}: {answer.obj.get('message')}")
+
+    def run(self, until: timedelta) -> tuple[Ending, datetime | None]:
+        """Advance until nothing is waited for, nothing moves, or the limit; return which, and since when all is done.
+        The world is looked at only if something was written since the last look."""
+        driver, clock, kept = self.world.driver, self.world.clock, self.recorder
+        limit, moved, done = clock.now() + until, clock.now(), None
+        waits: tuple[Cause, ...] = ()
+        seen, signature = -1, None
+        while clock.now() < limit:
+            driver.advance(min(LOOK_S, (limit - clock.now()).total_seconds()))
+            if kept.changes != seen:
+                seen = kept.changes
+                waits = self.waits()
+                now_waits = tuple(_signature(each) for each in waits)
+                if now_waits != signature:
+                    signature, moved = now_waits, clock.now()
+                    self.samples.append(Sample(moved, waits))
+                done = (done or clock.now()) if not waits else None
+            if done is not None and (clock.now() - done).total_seconds() >= AFTER_S:
+                return Ending.DONE, done
+            quiet = (clock.now() - moved).total_seconds() >= QUIET_S
+            if quiet and not any(_is_due_later(each, clock.now()) for each in waits):
+                return Ending.STUCK, None
+        return (Ending.DONE, done) if done is not None else (Ending.LIMIT, None)
+
+    def waits(self) -> tuple[Cause, ...]:
+        """Return the causes of what is not done, by the functions of ``syncline explain``."""
+        settings = AppSettings()
+        look = run_in_place(snapshot_of_cluster(application_indices(settings)), self.world.admin)
+        view = View(look.cache, self.world.clock.now(), no_logs)
+        return tuple(self._unfinished(look.cache, view, settings))
+
+    def _unfinished(self, cache: Cache, view: View, settings: AppSettings) -> Iterator[Cause]:
+        for app in cache.objects(APPLICATION.group_kind):
+            observed = observed_application(cache, ref_of(app), self._reader, settings, view.now)
+            if observed is None:
+                continue
+            found = explain_application(view, observed)
+            if found.blocked or not _is_settled(app):
+                yield found.cause
+        for pool in cache.objects(POOL):
+            found = explain_object(view, pool)
+            updated = any(c.get("type") == "Updated" and c.get("status") == "True" for c in _conditions(pool))
+            if found.blocked or not updated:
+                yield found.cause
+
+    def record(self, began: datetime, ending: Ending, done: datetime | None) -> Record:
+        entries = tuple(entry for entry in self.world.journal if entry.when >= began)
+        kept = self.recorder
+        return Record(
+            began,
+            self.world.clock.now(),
+            ending,
+            done,
+            entries,
+            tuple(kept.versions),
+            tuple(self.samples),
+            kept.overflow,
+        )
+
+
+def play(asked: Asked, scratch: Path) -> Record:
+    """Rehearse. Raises ScenarioError if the world or the Applications cannot be made."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    run = Play(asked, scratch)
+    run.prepare()
+    began = run.world.clock.now()
+    run.commit(asked.files)
+    ending, done = run.run(asked.until)
+    return run.record(began, ending, done)
+
+
+def _conditions(obj: Obj) -> list[Obj]:
+    found: list[Obj] = dig(obj, "status", "conditions", default=[])
+    return found
+
+
+def _is_settled(app: Obj) -> bool:
+    """Return whether the Application has been compared, and no operation is asked for or under way."""
+    status = app.get("status") or {}
+    phase = dig(status, "operationState", "phase")
+    if app.get("operation") or phase == "Running" or not dig(status, "sync", "status"):
+        return False
+    if dig(app, "spec", "syncPolicy", "automated") is not None and dig(status, "sync", "status") != "Synced":
+        return False
+    return dig(status, "health", "status") in ("Healthy", "Suspended") and phase is not None
+
+
+def _signature(cause: Cause) -> tuple[object, ...]:
+    return cause.subject, cause.state, cause.message, tuple(_signature(each) for each in cause.because)
+
+
+def _is_due_later(cause: Cause, now: datetime) -> bool:
+    if cause.until is not None and cause.until > now:
+        return True
+    return any(_is_due_later(each, now) for each in cause.because)
