@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.patterns.operating import OLM, Operators, bundle, channel, package
 
 from syncline.kube.objects import Obj
+from syncline.patterns.operators.catalogs.reading import read_catalog
 
 WIDGET = "Widget.v1.example.com"
 
@@ -370,3 +371,25 @@ def test_a_bundle_of_which_there_is_only_an_image_says_so() -> None:
         "Bundle unpacking failed - ImageNotPulled: image example.com/widgets:1.0.0 of bundle widgets.v1.0.0 cannot be"
     )
     assert world.plans("team") == []
+
+
+def gears(version: str) -> list[Obj]:
+    return [package("gears"), channel("gears", "stable", f"gears.v{version}"), bundle("gears", version)]
+
+
+def test_priorities_of_catalogues_count_before_the_namespace_they_are_in() -> None:
+    needs = {"packageName": "gears", "versionRange": ">=1.0.0"}
+    only = channel("widgets", "stable", "widgets.v1.0.0")
+    widgets = [package("widgets"), only, bundle("widgets", "1.0.0", olm_package_required=needs)]
+    world = Operators(*gears("2.0.0"))
+    world.catalogs.catalogs["team/near"] = read_catalog(gears("1.0.0"))  # type: ignore[index]
+    world.catalogs.catalogs["team/own"] = read_catalog(widgets)  # type: ignore[index]
+    world.namespace("team", "team")
+    for name, priority in (("near", 0), ("own", 0)):
+        spec = {"sourceType": "grpc", "image": f"{name}:1", "priority": priority}
+        body = {"apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource", "metadata": {"name": name}}
+        world.send("POST", f"{OLM}/team/catalogsources", {**body, "spec": spec})
+    world.send("PATCH", f"{OLM}/openshift-marketplace/catalogsources/cat", {"spec": {"priority": 5}})
+    world.subscribe("team", "widgets", source="own", sourceNamespace="team")
+    world.until("team", "widgets.v1.0.0")
+    assert world.phase("team", "gears.v2.0.0") == "Succeeded"

@@ -256,10 +256,10 @@ def _observe(offers: Offers, cache: Snapshot, ref: ObjectRef) -> Looked | None:
 
 
 def _usable(offers: Offers, namespace: str, sources: Iterable[Obj]) -> Iterable[tuple[SourceKey, Catalog]]:
-    """Yield the healthy catalogues: those of the namespace first, then by priority and name."""
+    """Yield the healthy catalogues: by priority, those of the namespace before others, by name."""
 
-    def rank(one: Obj) -> tuple[bool, int, str]:
-        return namespace_of(one) != namespace, -int(dig(one, "spec", "priority", default=0) or 0), name_of(one)
+    def rank(one: Obj) -> tuple[int, bool, str]:
+        return -int(dig(one, "spec", "priority", default=0) or 0), namespace_of(one) != namespace, name_of(one)
 
     for one in sorted(sources, key=rank):
         found = offers(one) if is_healthy(one) else ""

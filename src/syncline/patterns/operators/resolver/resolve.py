@@ -232,8 +232,8 @@ def _reaches(entry: Entry, current: Entry | None) -> bool:
         return True
     version = current.bundle.version
     skips = entry.skip_range is not None and version is not None and entry.skip_range(version)
-    # An entry that skips the installed one replaces it as well.
-    return entry.name != current.name and (skips or entry.replaces == current.name or current.name in entry.skips)
+    # An entry that skips the installed one replaces it as well; one whose range includes itself is no step then.
+    return skips or entry.replaces == current.name or current.name in entry.skips
 
 
 def _at_most_one(pool: _Pool) -> None:

@@ -157,7 +157,7 @@ def _contradiction(rules: Rules, most: int) -> tuple[str, ...]:
         if size == 1 and len(kept) == before:
             break
         size = max(size // 2, 1)
-    return tuple(sorted({rule.text for _, rule in kept}))
+    return tuple(sorted(rule.text for _, rule in kept))
 
 
 def _grouped(pairs: Iterable[tuple[str, Rule]]) -> Rules:
