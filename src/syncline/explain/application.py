@@ -150,7 +150,7 @@ def _operation(view: View, observed: AppObserved) -> Found | None:
         return Found(_head(observed, "Running", text, since, next_action=advice(observed.pinned.error)), blocked=True)
     first = [] if state.get("syncResult") else awaited_windows(observed, view.now, manual=_by_hand(observed))
     first = first or awaited_applications(observed)
-    first = first or [deepened(view, cause) for cause in awaited_conditions(observed, since)]
+    first = first or [deepened(view, cause) for cause in awaited_conditions(observed, view.now, since)]
     if first and not dig(state, "syncResult", "resources"):
         return _joined(observed, str(state.get("phase") or "Running"), message, since, first)
     waits = _waits(view, observed)
@@ -174,7 +174,8 @@ def _waits(view: View, seen: AppObserved) -> tuple[Cause, ...]:
     if wait is not None and wait.kind is WaitKind.CONDITION:
         awaited = {str(ref) for ref in wait.refs}
         gates = [gate for gate in observed.gates if str(gate.condition.ref) in awaited]
-        closed = [*awaited_gates(seen, gates, observed.started_at), *awaited_conditions(seen, observed.started_at)]
+        since = observed.started_at
+        closed = [*awaited_gates(seen, gates, view.now, since), *awaited_conditions(seen, view.now, since)]
         if found := tuple(cause for cause in closed if cause.subject in awaited):
             return found
     return causes(*report)

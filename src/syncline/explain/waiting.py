@@ -146,14 +146,14 @@ def _application(observed: AppObserved, ref: ObjectRef, other: Obj | None) -> Fo
 # -- conditions ------------------------------------------------------------------------------------------------------
 
 
-def awaited_conditions(observed: AppObserved, started: datetime | None) -> list[Cause]:
+def awaited_conditions(observed: AppObserved, now: datetime, started: datetime | None) -> list[Cause]:
     """Return the ``syncline.dev/wait-for`` conditions in the running operation's manifests that are not met."""
     pinned = observed.pinned
     found: dict[str, Cause] = {}
     for target in pinned.objects if pinned is not None else ():
         try:
             conditions = waits_of(target, observed.kinds, observed.view.destination_namespace, observed.reach.refuses)
-            problems = [(one, _problem(observed, one)) for one in conditions]
+            problems = [(one, _problem(observed, one, now)) for one in conditions]
         except ConditionError:
             continue  # the operation has reported it and ended
         for condition, problem in problems:
@@ -162,11 +162,13 @@ def awaited_conditions(observed: AppObserved, started: datetime | None) -> list[
     return list(found.values())
 
 
-def awaited_gates(observed: AppObserved, gates: Iterable[WaveGate], started: datetime | None) -> list[Cause]:
+def awaited_gates(
+    observed: AppObserved, gates: Iterable[WaveGate], now: datetime, started: datetime | None
+) -> list[Cause]:
     """Return the gates of the running operation that are closed."""
     found: dict[str, Cause] = {}
     for gate in gates:
-        problem = gate.unserved or _problem(observed, gate.condition)
+        problem = gate.unserved or _problem(observed, gate.condition, now)
         if problem:
             limit = gate.condition.deadline
             then = "the operation goes on without it" if gate.goes_on else "the operation fails"
@@ -184,11 +186,12 @@ def awaited_gates(observed: AppObserved, gates: Iterable[WaveGate], started: dat
     return list(found.values())
 
 
-def _problem(observed: AppObserved, condition: Condition) -> str:
+def _problem(observed: AppObserved, condition: Condition, now: datetime) -> str:
     known = seen_by(observed.referred.objects.get, observed.unread_there)
     unread = observed.unread_there(condition.ref)
     try:
-        return condition.problem(observed.lookup(condition.ref), observed.health, unread=unread, known=known)
+        obj = observed.lookup(condition.ref)
+        return condition.problem(obj, observed.health, unread=unread, known=known, now=now)
     except OutOfSteps as error:
         return str(error)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -190,6 +191,42 @@ def test_an_operator_with_too_many_definitions_keeps_its_gate_closed() -> None:
     there = _objects(SUB, (CSV, {"status": {"phase": "Succeeded"}, "spec": owned}))
     problem = GATES["csv-succeeded"].problem(ObjectRef.parse(SUB[0]), there.get)
     assert problem == "ClusterServiceVersion ns/odf.v1 owns more than 200 definitions and webhooks"
+
+
+def changed(at: str, **status: str) -> Obj:
+    """A Subscription that is up to date, and whose channel was written at a time."""
+    mine = {"manager": "gitops", "time": at, "fieldsV1": {"f:spec": {"f:channel": {}}}}
+    theirs = {
+        "manager": "catalog",
+        "time": "2026-01-01T09:00:00Z",
+        "subresource": "status",
+        "fieldsV1": {"f:status": {}},
+    }
+    metadata = {"name": "odf", "namespace": "ns", "managedFields": [mine, theirs]}
+    return {"metadata": metadata, "spec": {"channel": "new"}, "status": READY | status}
+
+
+@pytest.mark.parametrize(
+    ("answered", "second", "closed"),
+    [
+        ("2026-01-01T00:00:00Z", 0, True),
+        ("2026-01-01T10:00:00Z", 29, True),
+        ("2026-01-01T10:00:01Z", 2, False),
+        ("2026-01-01T00:00:00Z", 30, False),
+    ],
+)
+def test_a_changed_subscription_is_answered_before_its_installed_version_counts(
+    answered: str, second: int, closed: bool
+) -> None:
+    subscription = changed("2026-01-01T10:00:00Z", lastUpdated=answered)
+    there = _objects((SUB[0], subscription), (CSV, {"status": {"phase": "Succeeded"}, "spec": {}}))
+    now = datetime(2026, 1, 1, 10, 0, second, tzinfo=UTC)
+    problem = GATES["csv-succeeded"].problem(ObjectRef.parse(SUB[0]), there.get, now)
+    said = (
+        "Subscription ns/odf was changed, and is not answered yet; without an answer odf.v1 counts at "
+        "2026-01-01T10:00:30Z"
+    )
+    assert problem == (said if closed else "")
 
 
 def test_what_may_not_be_read_is_not_absent() -> None:
@@ -380,7 +417,7 @@ def test_a_resource_that_the_api_does_not_serve_yet_is_waited_for() -> None:
     sim.begin()
     sim.driver.advance(10)
     settle_operator(sim)
-    sim.driver.advance(10)
+    sim.driver.advance(40)
     assert sim.state()["message"].endswith("the API serves no resource cephclusters.ceph.rook.io yet")
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
 
+from syncline.base.clock import format_time, time_or_none
 from syncline.kube.objects import Obj, ObjectRef, dig
 
 OLM: Final = "operators.coreos.com"
@@ -22,6 +24,11 @@ MAX_OWNED: Final = 200
 MAX_TEXT: Final = 120
 """Limit of characters of one name or reason in a message."""
 
+REACTION: Final = timedelta(seconds=30)
+"""How long a changed Subscription counts as unanswered: its manager says nothing if the change leads nowhere."""
+_ASKS: Final = frozenset(f"f:{name}" for name in ("channel", "name", "source", "sourceNamespace", "startingCSV"))
+"""Fields of a Subscription that decide which version is wanted, as managedFields name them."""
+
 Known = Callable[[ObjectRef], Obj | None]
 
 
@@ -29,13 +36,19 @@ class Hidden(Exception):
     """An object may not be read, so nothing is known of it; the text says why."""
 
 
+class Problem(Protocol):
+    """Why a gate is closed, empty if it is open. ``now`` None: what depends on time does not count."""
+
+    def __call__(self, ref: ObjectRef, known: Known, now: datetime | None = None, /) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """``namespaced``: whether its objects are. ``named``: the objects that the project has to permit, the first is the
-    gate's subject. ``problem``: why it is closed, empty if it is open; it may raise :class:`Hidden`."""
+    gate's subject. ``problem`` may raise :class:`Hidden`."""
 
     named: Callable[[str, str], tuple[ObjectRef, ...]]
-    problem: Callable[[ObjectRef, Known], str]
+    problem: Problem
     namespaced: bool = False
 
 
@@ -51,7 +64,7 @@ def crd_ref(name: str) -> ObjectRef:
     return ObjectRef("apiextensions.k8s.io", "CustomResourceDefinition", "", name)
 
 
-def _csv_succeeded(ref: ObjectRef, known: Known) -> str:
+def _csv_succeeded(ref: ObjectRef, known: Known, now: datetime | None = None) -> str:
     subscription = known(ref)
     if subscription is None:
         return f"{_shown(ref)} is not there"
@@ -62,7 +75,27 @@ def _csv_succeeded(ref: ObjectRef, known: Known) -> str:
     manual = spec.get("installPlanApproval") == "Manual"
     if current and current != installed and not manual:
         return f"{_shown(ref)}: {current} is to replace {installed}"
+    if not manual and now is not None and (until := _unanswered(subscription, now)):
+        return f"{_shown(ref)} was changed, and is not answered yet; without an answer {installed} counts at {until}"
     return _csv_problem(csv_ref(ref.namespace, installed), known)
+
+
+def _unanswered(subscription: Obj, now: datetime) -> str:
+    """Return until when a change of what a Subscription asks for may still be answered; "" if it is, or is too old.
+
+    Its manager has no observedGeneration: an upgrade follows a new channel after seconds, and nothing does if the
+    channel has none.
+    """
+    changed = None
+    for entry in _entries(dig(subscription, "metadata", "managedFields")):
+        fields = dig(entry, "fieldsV1", "f:spec", default=None)
+        at = time_or_none(entry.get("time"))
+        if isinstance(fields, Mapping) and not entry.get("subresource") and at and _ASKS & fields.keys():
+            changed = max(changed or at, at)
+    answered = time_or_none(dig(subscription, "status", "lastUpdated", default=None))
+    if changed is None or (answered is not None and answered > changed) or now >= changed + REACTION:
+        return ""
+    return format_time(changed + REACTION)
 
 
 def _why_not_installed(status: Mapping[str, Any]) -> str:
@@ -99,7 +132,7 @@ def _csv_problem(ref: ObjectRef, known: Known) -> str:
     return ""
 
 
-def _crd_established(ref: ObjectRef, known: Known) -> str:
+def _crd_established(ref: ObjectRef, known: Known, now: datetime | None = None) -> str:
     definition = known(ref)
     if definition is None:
         return f"{_shown(ref)} is not there"
@@ -107,7 +140,7 @@ def _crd_established(ref: ObjectRef, known: Known) -> str:
     return "" if held.get("Established") == "True" else f"{_shown(ref)} is not established"
 
 
-def _webhook_serving(ref: ObjectRef, known: Known) -> str:
+def _webhook_serving(ref: ObjectRef, known: Known, now: datetime | None = None) -> str:
     found = [one for one in (known(place) for place in _webhook_refs(ref.name, "")) if one is not None]
     if not found:
         return f"no webhook configuration is named {ref.name}"
@@ -135,7 +168,7 @@ def _service_problem(namespace: str, name: str, known: Known) -> str:
     return "" if ready else f"{_shown(service)} of a webhook has no ready pod"
 
 
-def _storage_class(ref: ObjectRef, known: Known) -> str:
+def _storage_class(ref: ObjectRef, known: Known, now: datetime | None = None) -> str:
     return "" if known(ref) is not None else f"{_shown(ref)} is not there"
 
 

@@ -79,12 +79,13 @@ class Condition:
         *,
         unread: str = "",
         known: Known | None = None,
+        now: datetime | None = None,
     ) -> str:
         """Return why the condition does not hold yet; empty if it does. ``unread``: why the object cannot be read;
-        ``known``: what a gate looks at. Raises :class:`OutOfSteps` if an expression exceeds ``steps`` (None: the budget
-        of one condition)."""
+        ``known``: what a gate looks at, ``now``: when. Raises :class:`OutOfSteps` if an expression exceeds ``steps``
+        (None: the budget of one condition)."""
         if self.gate and known is not None:
-            return self._by_gate(known)
+            return self._by_gate(known, now)
         if unread:
             return f"{self.ref} may not be read: {unread}"
         if obj is None or self.exists:
@@ -102,9 +103,9 @@ class Condition:
         good = judged is None or judged.status is HealthStatus.HEALTHY
         return "" if good or judged is None else f"{self.ref} is {judged.status}"
 
-    def _by_gate(self, known: Known) -> str:
+    def _by_gate(self, known: Known, now: datetime | None) -> str:
         try:
-            problem = GATES[self.gate].problem(self.ref, known)
+            problem = GATES[self.gate].problem(self.ref, known, now)
         except Hidden as hidden:
             problem = str(hidden)
         return f"gate {self.gate}: {problem}" if problem else ""

@@ -206,12 +206,13 @@ class _Asked:
     who: str
     gate: WaveGate | None = None
 
-    def problem(self, state: SyncState, steps: Steps) -> str:
+    def problem(self, state: SyncState, steps: Steps, now: datetime) -> str:
         rules, one = state.observed.rules, self.condition
         if self.gate is not None and self.gate.unserved:
             return self.gate.unserved
         known = seen_by(rules.behind_gate, rules.unread)
-        return one.problem(rules.lookup(one.ref), rules.health, steps, unread=rules.unread(one.ref), known=known)
+        unread = rules.unread(one.ref)
+        return one.problem(rules.lookup(one.ref), rules.health, steps, unread=unread, known=known, now=now)
 
 
 def _asked(observed: SyncObserved, wave: Sequence[Task], tasks: Sequence[Task], now: datetime) -> list[_Asked]:
@@ -246,7 +247,7 @@ def _wait_for_conditions(state: SyncState, wave: Sequence[Task], tasks: Sequence
     steps = Steps()
     for one in asked:
         try:
-            problem = one.problem(state, steps)
+            problem = one.problem(state, steps, now)
         except ConditionError as error:
             problem = str(error)
             if isinstance(error, OutOfSteps):
