@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import msgspec
+
 from syncline.cluster.access.rbac import Attributes
 from syncline.cluster.resources.registry import Resource
 from syncline.cluster.storage.store import Stored
@@ -152,9 +154,25 @@ def _owned(x: Exchange, patched: Obj, live: Obj) -> Obj:
         elif value is live.get(key) and (sub == "status") is (key != "status") and sub in ("", "status"):
             made[key] = value
         else:
-            made[key] = own_copy(value)
+            made[key] = _adopted(value, live.get(key))
     return made
 
+
+def _adopted(value: Any, live: Any) -> Any:
+    """Return a copy of a part that the endpoint writes, with the stored object's own where nothing differs: a status is
+    sent with whole lists, of which one entry changed."""
+    if not isinstance(value, (dict, list)) or value is live:
+        return value
+    if value == live and _encode(value) == _encode(live):  # the same text: neither 1 for true nor another order
+        return live
+    if isinstance(value, dict):
+        before = live if isinstance(live, dict) else {}
+        return {name: _adopted(part, before.get(name)) for name, part in value.items()}
+    known = live if isinstance(live, list) else []
+    return [_adopted(part, known[at] if at < len(known) else None) for at, part in enumerate(value)]
+
+
+_encode = msgspec.json.Encoder().encode
 
 _SHARED_METADATA = ("managedFields", "labels", "annotations", "ownerReferences")
 """Parts of metadata that writes replace and never mutate."""

@@ -174,25 +174,29 @@ Sent = list[tuple[Obj, str, Any]]
 """Maps and lists that were sent empty: their parent, field and value."""
 
 
-def _empties(value: Any, found: Sent) -> Sent:
+def _empties(value: Any, found: Sent, known: Any = None) -> Sent:
+    """Collect what was sent empty; ``known``: the stored value, whose own parts were not sent."""
     if isinstance(value, dict):
+        before = known if isinstance(known, dict) else {}
         for key, part in value.items():
-            if isinstance(part, (dict, list)):
+            if isinstance(part, (dict, list)) and part is not (was := before.get(key)):
                 if part:
-                    _empties(part, found)
+                    _empties(part, found, was)
                 else:
                     found.append((value, key, part))
     elif isinstance(value, list):
-        for part in value:
-            if isinstance(part, (dict, list)):
-                _empties(part, found)
+        listed = known if isinstance(known, list) else []
+        for at, part in enumerate(value):
+            if isinstance(part, (dict, list)) and part is not (was := listed[at] if at < len(listed) else None):
+                _empties(part, found, was)
     return found
 
 
-def _filled(resource: Resource, obj: Obj) -> Sent:
-    """Fill in the kind's defaults, which removes empty values; return these."""
-    found = _empties(obj, []) if resource.custom is None else []
-    _fill(resource, obj)
+def _filled(resource: Resource, obj: Obj, old: Obj | None = None) -> Sent:
+    """Fill in the kind's defaults, which removes empty values; return these. ``old``: the stored object, which is
+    filled in already."""
+    found = _empties(obj, [], old) if resource.custom is None else []
+    _fill(resource, obj, old)
     resource.strategy.convert(obj)
     return found
 
@@ -223,11 +227,11 @@ def _judged(obj: Obj, sent: Sent, judge: Callable[[Obj], list[FieldCause]]) -> l
     return worded if [cause.field for cause in worded] == [cause.field for cause in causes] else causes
 
 
-def _fill(resource: Resource, obj: Obj) -> None:
+def _fill(resource: Resource, obj: Obj, old: Obj | None = None) -> None:
     if resource.custom is not None:
         resource.custom.fill_defaults(obj)
     else:
-        fill_defaults(resource.gvk, obj)
+        fill_defaults(resource.gvk, obj, known=old)
 
 
 def _fill_changed(resource: Resource, new: Obj, old: Obj) -> Sent:
@@ -245,9 +249,9 @@ def _fill_changed(resource: Resource, new: Obj, old: Obj) -> Sent:
         new.update({key: own_copy(value) for key, value in kept.items()})
         kept = {}
     if not kept:
-        return _filled(resource, new)
+        return _filled(resource, new, old)
     fresh = {key: value for key, value in new.items() if key not in kept}
-    sent = _filled(resource, fresh)
+    sent = _filled(resource, fresh, old)
     order = [*new, *(key for key in fresh if key not in new)]
     filled = {key: kept.get(key, fresh.get(key)) for key in order if key in kept or key in fresh}
     new.clear()

@@ -91,16 +91,17 @@ _FILLS_BY_VERSION: dict[GVK, Fill] = {
 }
 
 
-def fill_defaults(gvk: GVK, obj: Obj, *, stored: bool = True) -> None:
+def fill_defaults(gvk: GVK, obj: Obj, *, stored: bool = True, known: Obj | None = None) -> None:
     """Fill in the defaults in place, and normalize the object like Kubernetes' typed encoding.
 
     Raises BadRequest for values that do not fit their Go type (a quantity ``lots``, invalid base64). Unknown kinds are
     not changed. Filling twice changes nothing more. ``stored``: use the form that is read back from storage.
+    ``known``: a filled object with which it shares parts, which are not normalized again.
     """
     message = store.kinds().get(gvk)
     if message is None or gvk.group_kind in _OTHERWISE:
         return
-    as_typed(message, obj, stored=stored)
+    as_typed(message, obj, stored=stored, known=known)
     structure(obj, "metadata")
     fill = _FILLS_BY_VERSION.get(gvk) or _FILLS.get(gvk.group_kind)
     if fill is not None:

@@ -34,8 +34,9 @@ _OWN_FORM: dict[str, Any] = {
 }
 """Types with their own JSON encoding in Go, and their zero values."""
 
-Change = Callable[[Any, int], Any]
-"""Returns the normalized value, or the value itself if nothing changes."""
+Change = Callable[[Any, int, Any], Any]
+"""Given a value, its depth and what a normalized object has there, returns the normalized value, or the value itself if
+nothing changes."""
 
 
 def canonical(value: Any) -> Any:
@@ -47,6 +48,8 @@ def canonical(value: Any) -> Any:
     except (QuantityError, TypeError):
         return value
 
+
+_NOTHING: Obj = {}
 
 _EMPTY_IS_SAID = {("HPAScalingRules", "policies")}
 """Lists with a default that replaces a missing list but not an empty one."""
@@ -65,25 +68,30 @@ class _Plan:
         self.below: dict[str, Change] = {}
 
 
-def as_typed(message: str, obj: Obj, *, stored: bool = True) -> None:
+def as_typed(message: str, obj: Obj, *, stored: bool = True, known: Obj | None = None) -> None:
     """Normalize ``obj``, of the named definition, in place. The caller owns it.
 
     ``stored``: as read back from storage (protobuf), which does not distinguish empty from missing lists, so that an
-    empty list that is not optional becomes null; otherwise it stays empty.
+    empty list that is not optional becomes null; otherwise it stays empty. ``known``: a normalized object with which it
+    shares parts; these are not looked at.
     """
     if message in store.protobuf_table():
-        _object(_plan(message, stored), obj, 0)
+        _object(_plan(message, stored), obj, 0, known)
 
 
-def _object(plan: _Plan, obj: Obj, depth: int) -> None:
+def _object(plan: _Plan, obj: Obj, depth: int, known: Any) -> None:
     vanishing, below = plan.vanishing, plan.below
+    before = known if isinstance(known, dict) else _NOTHING
     gone: list[str] = []
     for key, value in obj.items():
+        was = before.get(key)
+        if value is was and value is not None:
+            continue
         empty = vanishing.get(key)
         if value is None or (empty is not None and not value and value in empty):
             gone.append(key)
         elif key in below:
-            changed = below[key](value, depth)
+            changed = below[key](value, depth, was)
             if changed is not value:
                 obj[key] = changed
     for key in gone:
@@ -95,7 +103,7 @@ def _object(plan: _Plan, obj: Obj, depth: int) -> None:
 
 def _zero(message: str) -> Obj:
     made: Obj = {}
-    _object(_plan(message), made, 0)
+    _object(_plan(message), made, 0, None)
     return made
 
 
@@ -152,7 +160,7 @@ def _change(kind: str, marks: str, stored: bool) -> Change | None:
     if kind == _QUANTITY:
         if "{" in marks:
             return _quantities
-        return _quantity_list if "[" in marks else lambda value, _: canonical(value)
+        return _quantity_list if "[" in marks else lambda value, _depth, _known: canonical(value)
     if kind == "string" and ("{" in marks or "[" in marks):
         return _texts
     if kind in _OWN_FORM or kind in _SCALAR_ZEROS or kind not in store.protobuf_table() or _is_list(kind):
@@ -162,14 +170,14 @@ def _change(kind: str, marks: str, stored: bool) -> Change | None:
     return _list_of(kind, stored) if "[" in marks else _one_of(kind, stored)
 
 
-def _quantities(value: Any, _: int) -> Any:
+def _quantities(value: Any, _depth: int, _known: Any) -> Any:
     if isinstance(value, dict):
         for name, amount in value.items():
             value[name] = canonical(amount)
     return value
 
 
-def _texts(value: Any, _: int) -> Any:
+def _texts(value: Any, _depth: int, _known: Any) -> Any:
     """Replace null by an empty text in lists and maps of texts."""
     if isinstance(value, dict):
         for name in [name for name, text in value.items() if text is None]:
@@ -179,40 +187,42 @@ def _texts(value: Any, _: int) -> Any:
     return value
 
 
-def _quantity_list(value: Any, _: int) -> Any:
+def _quantity_list(value: Any, _depth: int, _known: Any) -> Any:
     return [canonical(one) for one in value] if isinstance(value, list) else value
 
 
 def _one_of(kind: str, stored: bool) -> Change:
-    def change(value: Any, depth: int) -> Any:
+    def change(value: Any, depth: int, known: Any) -> Any:
         if isinstance(value, dict) and depth < MAX_DEPTH:
-            _object(_plan(kind, stored), value, depth + 1)
+            _object(_plan(kind, stored), value, depth + 1, known)
         return value
 
     return change
 
 
 def _list_of(kind: str, stored: bool) -> Change:
-    def change(value: Any, depth: int) -> Any:
+    def change(value: Any, depth: int, known: Any) -> Any:
         if isinstance(value, list) and depth < MAX_DEPTH:
-            plan = _plan(kind, stored)
+            plan, before = _plan(kind, stored), known if isinstance(known, list) else ()
             for index, one in enumerate(value):
                 if one is None:
                     one = value[index] = {}
-                if isinstance(one, dict):
-                    _object(plan, one, depth + 1)
+                was = before[index] if index < len(before) else None
+                if isinstance(one, dict) and one is not was:
+                    _object(plan, one, depth + 1, was)
         return value
 
     return change
 
 
 def _map_of(kind: str, stored: bool) -> Change:
-    def change(value: Any, depth: int) -> Any:
+    def change(value: Any, depth: int, known: Any) -> Any:
         if isinstance(value, dict) and depth < MAX_DEPTH:
-            plan = _plan(kind, stored)
-            for one in value.values():
-                if isinstance(one, dict):
-                    _object(plan, one, depth + 1)
+            plan, before = _plan(kind, stored), known if isinstance(known, dict) else _NOTHING
+            for name, one in value.items():
+                was = before.get(name)
+                if isinstance(one, dict) and one is not was:
+                    _object(plan, one, depth + 1, was)
         return value
 
     return change

@@ -63,6 +63,9 @@ def still_fits(obj: Any, before: Any, schema: Schema) -> bool:
             if not still_fits(child, was, field):
                 return False
             continue
+        if type(child) is list and type(was) is list:
+            known = len(was)
+            child = [one for at, one in enumerate(child) if at >= known or one is not was[at] or one is None]
         wanted = _wanted(field)
         if wanted is str or wanted is bool:
             if type(child) is not wanted:
