@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,10 +18,13 @@ from syncline.kube.gotemplate.values import go_type
 from syncline.kube.objects import Obj, annotations_of, copied, name_of
 from syncline.kube.text.durations import quoted
 from syncline.kube.text.quantity import QuantityError, parse_quantity
+from syncline.patterns.policies.cluster.reading import TooMany
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _SCC: Final = "openshift.io/sa.scc."
 """Annotations that OpenShift puts on Namespaces."""
+MOST_PAIRS: Final = 250_000
+"""Pairs of list items that one comparison looks at: each item of an object with each of its template."""
 _OF_SERVICE_ACCOUNTS: Final = ("secrets", "imagePullSecrets")
 """What Kubernetes itself puts on ServiceAccounts."""
 
@@ -39,14 +42,31 @@ class Comparison:
     error: str = ""
 
 
+@dataclass(slots=True)
+class _Pairs:
+    """How many pairs may still be looked at."""
+
+    left: int = MOST_PAIRS
+
+    def take(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            text = "its lists are too long to be compared with those of the template"
+            raise TooMany(f"{text}: more than {MOST_PAIRS} pairs of items; name fewer items in the template")
+
+
 def compare(wanted: Obj, live: Obj, only: bool, metadata_only: bool) -> Comparison:
     """Compare all fields of ``wanted``. ``only``, ``metadata_only``: nothing else may be there (in metadata)."""
-    merged, plain = copied(live), bare(live)
+    merged, plain, pairs = copied(live), bare(live), _Pairs()
     differs = lacking = status = False
     for key, value in wanted.items():
         if key in ("apiVersion", "kind"):
             continue
-        found = _compare_key(key, value, wanted, plain, metadata_only if key == "metadata" else only)
+        alone = metadata_only if key == "metadata" else only
+        try:
+            found = _compare_key(key, value, wanted, plain, alone, pairs)
+        except TooMany as long:
+            return Comparison(merged, differs=True, lacking=lacking, status=status, error=str(long))
         lacking |= found.lacking
         if found.error:
             return Comparison(merged, differs=True, lacking=lacking, status=status, error=found.error)
@@ -85,9 +105,11 @@ def bare(obj: Obj) -> Obj:
 
 
 def matches(wanted: Obj, live: Obj, only: bool) -> bool:
-    """Return whether an object is one that a template without a name means: a missing value counts as zero."""
+    """Return whether an object is one that a template without a name means: a missing value counts as zero. Raises
+    :class:`~.reading.TooMany`."""
+    pairs = _Pairs()
     found = (
-        _compare_key(key, value, wanted, live, only, lenient=True)
+        _compare_key(key, value, wanted, live, only, pairs, lenient=True)
         for key, value in wanted.items()
         if key not in ("apiVersion", "kind")
     )
@@ -105,7 +127,9 @@ class _Found:
     error: str = ""
 
 
-def _compare_key(key: str, value: Any, wanted: Obj, live: Obj, only: bool, *, lenient: bool = False) -> _Found:
+def _compare_key(
+    key: str, value: Any, wanted: Obj, live: Obj, only: bool, pairs: _Pairs, *, lenient: bool = False
+) -> _Found:
     value = _metadata(value) if key == "metadata" else value
     existing, lacking = live.get(key), key not in live
     if isinstance(value, dict | list) and existing is not None and type(existing) is not type(value):
@@ -113,9 +137,9 @@ def _compare_key(key: str, value: Any, wanted: Obj, live: Obj, only: bool, *, le
         return _Found(value, lacking=lacking, error=text)
     merged, more = value, False
     if isinstance(value, dict) and isinstance(existing, dict):
-        merged, more = (value, False) if only else merge(value, existing, lenient)
+        merged, more = (value, False) if only else _merge(value, existing, lenient, pairs)
     elif isinstance(value, list) and isinstance(existing, list):
-        merged, more = (value, False) if only else merge_lists(value, existing, lenient)
+        merged, more = (value, False) if only else _merge_lists(value, existing, lenient, pairs)
     lacking |= more
     if key == "metadata":
         merged, existing = _comparable(merged, existing, wanted.get("kind") == "Namespace")
@@ -178,24 +202,24 @@ def _decoded(secret: Obj) -> Obj | None:
 # -- merging -----------------------------------------------------------------------------------------------------------
 
 
-def merge(wanted: Any, live: Any, lenient: bool) -> tuple[Any, bool]:
+def _merge(wanted: Any, live: Any, lenient: bool, pairs: _Pairs) -> tuple[Any, bool]:
     """Return ``wanted`` with what only ``live`` has, and whether ``live`` lacks a key of it."""
     if isinstance(wanted, dict):
         if not isinstance(live, dict):
             return wanted, False
         made, lacking = {**live, **wanted}, not wanted.keys() <= live.keys()
         for key in wanted.keys() & live.keys():
-            made[key], more = merge(wanted[key], live[key], lenient)
+            made[key], more = _merge(wanted[key], live[key], lenient, pairs)
             lacking |= more
         return made, lacking
     if isinstance(wanted, list) and isinstance(live, list) and live:
-        return merge_lists(wanted, live, lenient)
+        return _merge_lists(wanted, live, lenient, pairs)
     if wanted is None and isinstance(live, dict):
         return live, False
     return wanted, False
 
 
-def merge_lists(wanted: list[Any], live: list[Any], lenient: bool) -> tuple[list[Any], bool]:
+def _merge_lists(wanted: list[Any], live: list[Any], lenient: bool, pairs: _Pairs) -> tuple[list[Any], bool]:
     """Return the list with the items of ``live`` that no item of ``wanted`` stands for. Maps with the same ``name``
     stand for one another; duplicates that are there stay, new ones are not made."""
     counts: dict[str, tuple[Any, int]] = {}
@@ -204,14 +228,20 @@ def merge_lists(wanted: list[Any], live: list[Any], lenient: bool) -> tuple[list
         counts[text] = (item, counts[text][1] + 1 if text in counts else 1)
     made, taken, lacking = list(wanted), [False] * len(wanted), False
     added: list[Any] = []
-    for item, count in counts.values():
+    alike = _scalars(wanted, lenient)
+    for text, (item, count) in counts.items():
         found = 0
-        for at, want in enumerate(wanted):
+        places: Sequence[int] = range(len(wanted))
+        if alike is not None and not isinstance(item, dict | list | None):
+            places = alike.get(text, ())
+        pairs.take(len(places))
+        for at in places:
+            want = wanted[at]
             if taken[at]:
                 continue
             candidate, named, missing = want, False, False
             if isinstance(item, dict) and isinstance(want, dict):
-                candidate, missing = merge(want, item, lenient)
+                candidate, missing = _merge(want, item, lenient, pairs)
                 named = isinstance(item.get("name"), str) and item["name"] != "" and want.get("name") == item["name"]
             same, more = equivalent(candidate, item, lenient)
             if named or same:
@@ -221,6 +251,17 @@ def merge_lists(wanted: list[Any], live: list[Any], lenient: bool) -> tuple[list
                     break
         added += [item] * (count - found)
     return made + added, lacking
+
+
+def _scalars(wanted: list[Any], lenient: bool) -> dict[str, list[int]] | None:
+    """Return the places of plain values by their text: only they can equal plain values; None: others can, too."""
+    if lenient and None in wanted:
+        return None
+    found: dict[str, list[int]] = {}
+    for at, one in enumerate(wanted):
+        if not isinstance(one, dict | list):
+            found.setdefault(sprint(one), []).append(at)
+    return found
 
 
 # -- equality ----------------------------------------------------------------------------------------------------------

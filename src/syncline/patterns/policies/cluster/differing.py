@@ -11,6 +11,8 @@ from syncline.kube.yaml.loading import dump
 CENSORED: Final = "Censored"
 IN_STATUS: Final = "InStatus"
 MOST_LINES: Final = 50
+MOST_COMPARED: Final = 5_000
+"""Lines of an object up to which its difference is made."""
 _CENSORED_TEXT: Final = (
     "# The difference is redacted because it contains sensitive data. To override, the "
     'spec["object-templates"][].recordDiff field must be set to "InStatus" for the difference to be recorded '
@@ -43,6 +45,9 @@ def recorded(mode: str, live: Obj, updated: Obj) -> str:
     name = "/".join(filter(None, (namespace_of(live), name_of(live))))
     # Upstream's library takes the end of a text for one more, empty line.
     old, new = ([*dump(one).splitlines(keepends=True), "\n"] for one in (live, updated))
+    longest = max(len(old), len(new))
+    if longest > MOST_COMPARED:
+        return f"# The difference is not recorded: the object has {longest} lines, of at most {MOST_COMPARED}."
     lines = list(difflib.unified_diff(old, new, f"{name} : existing", f"{name} : updated", n=5))
     if len(lines) <= MOST_LINES + 3:
         return "".join(lines)

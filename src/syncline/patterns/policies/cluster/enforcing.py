@@ -20,6 +20,7 @@ from syncline.patterns.policies.cluster.differing import record_mode, recorded
 from syncline.patterns.policies.cluster.reading import AWAY, Access, TooMany
 from syncline.patterns.policies.cluster.reasons import Event, ObjectResult, identifier
 from syncline.patterns.policies.cluster.relating import UNNAMED, announced, created_by, related
+from syncline.patterns.policies.templates.resolving import HIDDEN
 
 MANAGER: Final = "config-policy-controller"
 """Field manager of what policies write, as upstream's."""
@@ -136,7 +137,7 @@ class Enforcer:
         except AWAY:
             raise
         except ApiError as error:
-            text = f"{what} is missing, and cannot be created, reason: `{error}`"
+            text = f"{what} is missing, and cannot be created, reason: `{self._said(error)}`"
             return Event(False, reasons.CREATION_ERROR, text), None, not isinstance(error, Invalid)
         properties: Obj = {"createdByPolicy": True, "uid": uid_of(made)}
         said = f"{what} was created successfully"
@@ -212,7 +213,7 @@ class Enforcer:
         template = self.template
         found = compare(wanted, live, template.only, template.metadata_only)
         if found.error:
-            return _Checked(True, found.error, tried=True)
+            return _Checked(True, HIDDEN if self.sensitive else found.error, tried=True)
         mode = record_mode(str(template.raw.get("recordDiff") or ""), self.info.group_kind, self.sensitive)
         plain = bare(live)
         status_diff = recorded(mode, plain, bare(found.merged)) if found.status else ""
@@ -233,7 +234,7 @@ class Enforcer:
                 return _Checked(True, self._immutable(wanted, name) if enforce else "", diff)
             recreate = True
         except ApiError as error:
-            text = f"Error issuing a dry run update request for the object `{name}`, the error is `{error}`"
+            text = f"Error issuing a dry run update request for the object `{name}`, the error is `{self._said(error)}`"
             return _Checked(True, self._refused(error, name) or text, tried=found.differs)
         else:
             if _content(after) == _content(plain):
@@ -254,7 +255,7 @@ class Enforcer:
         except (*AWAY, Conflict):
             raise
         except ApiError as error:
-            text = f"{self._prefix(wanted, name)} failed to update with the error `{error}`"
+            text = f"{self._prefix(wanted, name)} failed to update with the error `{self._said(error)}`"
             return _Checked(True, self._refused(error, name) or text, diff, tried=found.differs)
 
     def _recreate(self, wanted: Obj, name: str, live: Obj, found: Comparison, diff: str) -> Steps:
@@ -277,7 +278,7 @@ class Enforcer:
             text = f"{prefix} timed out waiting for the object to delete during recreate, will retry on the next policy"
             return _Checked(True, f"{text} evaluation", tried=found.differs)
         except ApiError as error:
-            text = f"{prefix} failed to recreate with the error `{error}`"
+            text = f"{prefix} failed to recreate with the error `{self._said(error)}`"
             return _Checked(True, self._refused(error, name) or text, diff, tried=found.differs)
         return _Checked(found.status, diff=diff, tried=found.differs, updated=after, recreated=True)
 
@@ -295,8 +296,12 @@ class Enforcer:
         if isinstance(error, NotFound):
             return f"`{self.info.kind}` is not present and must be created"
         if isinstance(error, BadRequest) and "strict decoding error:" in str(error):
-            return f"Error validating the object {name}, the error is `{error}`"
+            return f"Error validating the object {name}, the error is `{self._said(error)}`"
         return ""
+
+    def _said(self, error: ApiError) -> str:
+        """Return what the API says, which quotes values of the object: not those that come from Secrets."""
+        return f"{error.reason}: {HIDDEN}" if self.sensitive else str(error)
 
 
 def _selector_text(template: Template) -> str:

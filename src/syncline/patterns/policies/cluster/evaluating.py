@@ -45,7 +45,7 @@ from syncline.patterns.policies.cluster.relating import continued
 from syncline.patterns.policies.names import DISABLE_TEMPLATES, IV, KEY_SECRET, is_enforced, is_true_text
 from syncline.patterns.policies.templates.asking import Question
 from syncline.patterns.policies.templates.encryption import EncryptionError, Keys, keys_of, vector_of
-from syncline.patterns.policies.templates.resolving import Rules, Unresolved
+from syncline.patterns.policies.templates.resolving import Rules, Unresolved, yaml_problem
 from syncline.patterns.policies.templates.text import MANAGED, has_template
 
 SECRETS: Final = GVK("", "v1", "Secret")
@@ -100,8 +100,11 @@ class _Evaluation:
         if not templates:
             text = f"{name_of(self._policy)} contains no object templates to check, and thus has no violations"
             return self._made(whole=Verdict(True, "No object templates", text))
+        if len(templates) > MOST_TEMPLATES:
+            text = f"the policy has {len(templates)} object templates; at most {MOST_TEMPLATES} are evaluated: split it"
+            return self._ended(reasons.TEMPLATE_ERROR, text, related=None)
         results = []
-        for index, one in enumerate(templates[:MOST_TEMPLATES]):
+        for index, one in enumerate(templates):
             results.append((yield from self._template(Template(index, one), desires, sensitive)))
         return self._made(tuple(results))
 
@@ -127,8 +130,7 @@ class _Evaluation:
             try:
                 value = load(raw)
             except YamlError as error:
-                line = f"line {error.position.line}: " if error.position is not None and error.position.line > 1 else ""
-                text = f"error converting YAML to JSON: yaml: {line}{error.message}"
+                text = f"error converting YAML to JSON: {yaml_problem(error)}"
                 raise Unresolved(f"Error parsing object-templates-raw YAML: {text}", lasts=True) from error
         if value is None:
             return [], sensitive

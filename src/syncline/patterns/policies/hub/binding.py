@@ -32,11 +32,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """``clusters``: for each cluster that gets the policy whether it is enforced there by its bindings;
+    """``clusters``: for each cluster that gets the policy the remediation action that a binding gives it there, or "";
     ``placements``: ``status.placement``; ``remaining``: bindings of a cluster that a set's exclusion leaves;
     ``rules``: PlacementRules that are named: nothing here decides them."""
 
-    clusters: Mapping[str, bool] = field(default_factory=dict)
+    clusters: Mapping[str, str] = field(default_factory=dict)
     placements: tuple[Obj, ...] = ()
     remaining: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Decisions:
 def decide(policy: Obj, bound: Bound) -> Decisions:
     """Return the clusters of a policy, and how its status names them."""
     disabled = bool(dig(policy, "spec", "disabled"))
-    chosen: dict[str, bool] = {}
+    chosen: dict[str, str] = {}
     by_cluster: dict[str, set[str]] = {}
     placements: list[Obj] = []
     rules: set[str] = set()
@@ -61,10 +61,10 @@ def decide(policy: Obj, bound: Bound) -> Decisions:
             kept = [each for each in kept if each in chosen]
         if kept or not restricted:
             placements += entries
-        enforced = is_enforced(dig(one, "bindingOverrides", "remediationAction"))
+        given = str(dig(one, "bindingOverrides", "remediationAction") or "")
         for each in kept:
             by_cluster.setdefault(each, set()).add(name_of(one))
-            chosen[each] = chosen.get(each, False) or enforced
+            chosen[each] = chosen.get(each) or (given if is_enforced(given) else "")
     remaining = _remaining(placements, by_cluster)
     ordered = tuple(sorted(placements, key=_order))
     return Decisions(dict(sorted(chosen.items())), ordered, remaining, tuple(sorted(rules)))

@@ -29,19 +29,20 @@ def root_of(name: str) -> tuple[str, str] | None:
     return (namespace, rest) if dot and namespace and rest else None
 
 
-def replicated(root: Obj, cluster: str, enforced: bool, sets: Mapping[tuple[str, str], Obj]) -> Obj:
-    """Return the copy for a cluster. ``enforced``: a binding overrides the remediation action; ``sets``: the
-    PolicySets of the hub by namespace and name."""
+def replicated(root: Obj, cluster: str, given: str, sets: Mapping[tuple[str, str], Obj]) -> Obj:
+    """Return the copy for a cluster. ``given``: the remediation action of a binding, or ""; ``sets``: the PolicySets of
+    the hub by namespace and name."""
     spec: Obj = copied(root.get("spec") or {})
-    if enforced and not is_enforced(spec.get("remediationAction")):
-        spec["remediationAction"] = "enforce"
+    if given and not is_enforced(spec.get("remediationAction")):
+        spec["remediationAction"] = given
     place = namespace_of(root)
     spec["dependencies"] = canonical(spec.get("dependencies") or (), place, sets)
     for one in spec.get("policy-templates") or ():
         if isinstance(one, dict):
             one["extraDependencies"] = canonical(one.get("extraDependencies") or (), place, sets)
-            if not one["extraDependencies"]:
-                del one["extraDependencies"]
+            for key in ("extraDependencies", "ignorePending"):
+                if not one.get(key):
+                    one.pop(key, None)
     if not spec["dependencies"]:
         del spec["dependencies"]
     all_of_it = spec.get("copyPolicyMetadata") is not False
@@ -71,7 +72,7 @@ def canonical(listed: Sequence[Any], namespace: str, sets: Mapping[tuple[str, st
         elif kind == POLICY.kind and version == POLICY.api_version:
             made.append(_policy(one, namespace))
         else:
-            made.append(one)
+            made.append({key: each for key, each in one.items() if key != "namespace" or each})
     return made
 
 

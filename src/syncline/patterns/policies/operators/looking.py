@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from syncline.kube import client
-from syncline.kube.errors import Forbidden, NotFound
+from syncline.kube.errors import BadRequest, Forbidden, NotFound
 from syncline.kube.objects import (
     GVK,
     Obj,
@@ -104,6 +104,8 @@ class Look:
                 base.setdefault("spec", {})[key] = copied(value)
                 forced = True
         found = compare(wanted, base, only=False, metadata_only=False)
+        if found.error:
+            raise BadRequest(f"{gvk.kind} {namespace_of(live)}/{name_of(live)} cannot be compared: {found.error}")
         if not found.differs:
             return (base, forced, False)
         answer = yield client.update(self.must(gvk), found.merged, dry_run=True, field_manager=MANAGER)

@@ -238,7 +238,8 @@ def _encode64(text: str) -> str:
     return base64.b64encode(encode(text)).decode()
 
 
-def _decode64(text: str) -> str:
+def decode64(text: str) -> str:
+    """Return the text that a Base64 text stands for; of another one what Go says of it."""
     try:
         cleaned = text.replace("\n", "").replace("\r", "")
         return base64.b64decode(cleaned, validate=True).decode("utf-8", "surrogateescape")
@@ -283,7 +284,7 @@ def _atoi(text: str) -> int:
 _of: Callable[..., Function] = Function
 _PLAIN: Final[Mapping[str, Function]] = {
     **dict.fromkeys(("base64enc", "b64enc"), _of(_encode64, (_TEXT,), result=_TEXT)),
-    **dict.fromkeys(("base64dec", "b64dec"), _of(_decode64, (_TEXT,), result=_TEXT)),
+    **dict.fromkeys(("base64dec", "b64dec"), _of(decode64, (_TEXT,), result=_TEXT)),
     "autoindent": _of(_auto, (_TEXT,), result=_TEXT),
     "atoi": _of(_atoi, (_TEXT,), result=Kind.INT),
     "toInt": _of(CASTING["int"].call, (_ANY,), result=Kind.INT),

@@ -16,12 +16,15 @@ from syncline.kube.yaml.loading import dump_unfolded, load
 from syncline.kube.yaml.nodes import YamlError
 from syncline.patterns.policies.templates.asking import Answers
 from syncline.patterns.policies.templates.encryption import EncryptionError, Keys, decrypted
-from syncline.patterns.policies.templates.functions import Calls, Reach, functions
-from syncline.patterns.policies.templates.text import MANAGED, prepared
+from syncline.patterns.policies.templates.functions import Calls, Reach, decode64, functions
+from syncline.patterns.policies.templates.text import HUB, MANAGED, prepared
 
 MOST_OUTPUT: Final = 1 << 20
 MOST_IN_ERROR: Final = 2048
 """Characters of a template that a message shows; upstream shows all of it."""
+SHORTEST_SECRET: Final = 4
+"""Characters of a value from which on it is taken out of messages."""
+HIDDEN: Final = "the error is not shown: what it is about comes from Secrets"
 _LIMITS: Final = Limits(steps=300_000, output=MOST_OUTPUT)
 
 
@@ -44,6 +47,13 @@ class Context(Opaque):
 
     def fields(self) -> Mapping[str, Any]:
         return self._fields
+
+
+class HubContext(Context):
+    """The same on a hub, with the name that upstream's has in messages."""
+
+    __slots__ = ()
+    go_type = "propagator.templateCtx"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +88,11 @@ def resolve(source: Any, context: Mapping[str, Any], rules: Rules, answers: Answ
     except (TypeError, RecursionError) as error:
         raise Unresolved(f"failed to convert the policy template to YAML: {error}", lasts=True) from error
     calls = Calls(answers, rules.reach, rules.encrypt, rules.more_indent)
+    sealed = False
     if rules.decrypt is not None:
         try:
-            text, calls.sensitive = decrypted(text, rules.decrypt)
+            text, sealed = decrypted(text, rules.decrypt)
+            calls.sensitive = sealed
         except EncryptionError as error:
             raise Unresolved(str(error)) from error
     text = prepared(text, rules.delimiters, rules.more_indent)
@@ -88,21 +100,44 @@ def resolve(source: Any, context: Mapping[str, Any], rules: Rules, answers: Answ
     try:
         template = parse("tmpl", text, known, limits=_LIMITS, delimiters=rules.delimiters)
     except TemplateError as error:
-        raise Unresolved(f"failed to parse the template JSON string {_cut(raw)}: {error}", lasts=True) from error
+        text = f"failed to parse the template JSON string {_cut(raw)}: {HIDDEN if sealed else error}"
+        raise Unresolved(text, lasts=True) from error
     try:
-        made = template.render(Context({key: _typed(key, one) for key, one in context.items()}))
+        data = HubContext if rules.delimiters is HUB else Context
+        made = template.render(data({key: _typed(key, one) for key, one in context.items()}))
     except TemplateError as error:
         if calls.skipped:
             return Resolved(sensitive=calls.sensitive, skipped=True)
-        text = f"failed to resolve the template {_cut(raw)}: {error}"
+        said = HIDDEN if sealed else _without_secrets(str(error), answers)
+        text = f"failed to resolve the template {_cut(raw)}: {said}"
         raise Unresolved(text, lasts=not any(one.passing for one in answers.values())) from error
     if calls.skipped:
         return Resolved(sensitive=calls.sensitive, skipped=True)
     try:
         value = load(made.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     except YamlError as error:
-        raise Unresolved(f"failed to convert the resolved template to JSON: {error}") from error
+        text = f"failed to convert the resolved template to JSON: {yaml_problem(error, secret=calls.sensitive)}"
+        raise Unresolved(text) from error
     return Resolved(value, calls.sensitive)
+
+
+def _without_secrets(text: str, answers: Answers) -> str:
+    """Return a message without the values of Secrets that were read: functions quote what they refuse."""
+    for answer in answers.values():
+        found = answer.found if answer.found is not None else {}
+        for one in found.get("items") or (found,):
+            data = one.get("data") if one.get("kind") == "Secret" else None
+            for value in map(str, data.values()) if isinstance(data, dict) else ():
+                for shown in (value, decode64(value), decode64(value).strip()):
+                    if len(shown) >= SHORTEST_SECRET:
+                        text = text.replace(shown, "***")
+    return text
+
+
+def yaml_problem(error: YamlError, *, secret: bool = False) -> str:
+    """Return what is wrong as Go's library says it; ``secret``: without what it may quote of the text."""
+    line = f"line {error.position.line}: " if error.position is not None and error.position.line > 1 else ""
+    return f"yaml: {line}{HIDDEN if secret else error.message}"
 
 
 def _shown(value: Any) -> str:
