@@ -1,16 +1,17 @@
 """The order that a group would take from now on, by the controller's own plan; pure. :func:`forecast`.
 
-The plan is made again and again at the moments at which it says that something changes, as if each cluster that gets
-the release were Synced and Healthy at once. So its times are the earliest possible ones. What only a person, a cluster
+The plan is made again and again at the moments at which it says that something changes, and at those at which a cluster
+that got the release says something else of it: what it says, and when, is a function of the caller. By default each
+cluster is Synced and Healthy at once, so that the times are the earliest possible ones. What only a person, a cluster
 or another group can change (a cluster that is away, nodes that are updating, what an Application depends on) stays as
 it is, and what waits for it does not begin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from syncline.control.plan import SetStatus
@@ -30,6 +31,29 @@ MAX_WAITS: Final = 6
 """Reasons that are kept of one cluster."""
 Key = tuple[str, str]
 """Cluster and Application."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a cluster says of a release from a moment on. ``after``: the time since it got the release.
+
+    ``facts``: without the release, its commit and that the work is applied, which are added. ``updating``: which pools
+    are being updated; empty: none, None: as before.
+    """
+
+    after: timedelta
+    facts: Facts
+    updating: str | None = None
+
+
+GOOD: Final = Facts(sync="Synced", health="Healthy", phase="Succeeded")
+Reactions = Callable[[Target, str, datetime], Sequence[Said]]
+"""From a target, the release that it gets and the moment to what its cluster says, by time; empty: it says nothing."""
+
+
+def at_once(_target: Target, _release: str, _moment: datetime) -> Sequence[Said]:
+    """Return the best reaction: the release is synced and healthy when the cluster gets it."""
+    return (Said(timedelta(), GOOD),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +85,12 @@ class Forecast:
 
 @dataclass
 class _Run:
+    react: Reactions
     waits: dict[Key, list[Wait]] = field(default_factory=dict)
     begins: dict[Key, datetime] = field(default_factory=dict)
     ends: dict[Key, datetime] = field(default_factory=dict)
+    saying: dict[Key, list[tuple[datetime, Said]]] = field(default_factory=dict)
+    """What is still to be said, by time."""
 
     def note(self, order: OrderPlan, moment: datetime) -> None:
         passing = any(one.newly for one in order.standings)  # what a cluster has proved is noted: a matter of a moment
@@ -73,24 +100,44 @@ class _Run:
                 known[-1] = known[-1] if passing else wait
             elif len(known) < MAX_WAITS:
                 known.append(wait)
-        for key in order.permits:
-            self.begins.setdefault(key, moment)
         for one in order.standings:
-            if one.counts and one.done:
-                self.ends.setdefault(one.target.key, moment)
+            key = one.target.key
+            if key in order.permits:
+                self.begins.setdefault(key, moment)
+                self._hear(one.target, order.permits[key], moment)
+            elif one.counts and one.done:
+                self.ends.setdefault(key, moment)
+            elif one.begun and _can_prove(one) and key not in self.saying:
+                self._hear(one.target, one.goal, moment)
+
+    def _hear(self, target: Target, release: str, moment: datetime) -> None:
+        said = self.react(target, release, moment)
+        self.saying[target.key] = [(moment + one.after, one) for one in said]
+
+    def said(self, key: Key, moment: datetime) -> Said | None:
+        """Return the newest that a cluster has said by a moment, and forget what came before; None: nothing new."""
+        found, queue = None, self.saying.get(key, [])
+        while queue and queue[0][0] <= moment:
+            found = queue.pop(0)[1]
+        return found
+
+    def moments(self) -> Iterator[datetime]:
+        """Return when clusters say something."""
+        return (queue[0][0] for queue in self.saying.values() if queue)
 
 
-def forecast(seen: GroupSeen, now: datetime) -> Forecast:
-    """Return the order from now on. The roll-out of ``seen`` must exist, if only as what would be created."""
+def forecast(seen: GroupSeen, now: datetime, react: Reactions = at_once, *, rounds: int = MAX_ROUNDS) -> Forecast:
+    """Return the order from now on. The roll-out of ``seen`` must exist, if only as what would be created. ``rounds``:
+    how many plans are made at most."""
     first = decide_order(seen, now)
-    run, order, moment, complete = _Run(), first, now, False
-    for _ in range(MAX_ROUNDS):
+    run, order, moment, complete = _Run(react), first, now, False
+    for _ in range(rounds):
         run.note(order, moment)
-        following = _following(order, moment)
+        following = _following(order, moment, run)
         if following is None:
             complete = True
             break
-        seen, moment = _after(seen, order, moment), following
+        seen, moment = _after(seen, order, moment, following, run), following
         order = decide_order(seen, moment)
     ahead = tuple(_ahead(one, run, now) for one in first.standings)
     counted = [one for one in ahead if one.standing.counts]
@@ -105,29 +152,28 @@ def _ahead(one: Standing, run: _Run, now: datetime) -> Ahead:
     return Ahead(one, tuple(run.waits.get(key, ())), run.begins.get(key), ends)
 
 
-def _following(order: OrderPlan, moment: datetime) -> datetime | None:
-    """Return the next moment that the plan waits for: this one again if something has begun; None: there is none."""
-    going = [one for one in order.standings if one.begun and _can_prove(one) and one.proves_at is None]
-    if order.permits or going or any(one.newly for one in order.standings):
+def _following(order: OrderPlan, moment: datetime, run: _Run) -> datetime | None:
+    """Return the next moment at which something changes: this one again if something has begun; None: there is none."""
+    if order.permits or any(one.newly for one in order.standings):
         return moment
     moments = [one.proves_at for one in order.standings if one.proves_at is not None]
     moments += [wait.until for wait in order.waits.values() if wait.until is not None]
     if order.recheck is not None:
         moments.append(moment + order.recheck)
     later = [one for one in moments if one > moment]
-    return min(later, default=None)
+    return min([*later, *(max(one, moment) for one in run.moments())], default=None)
 
 
 def _can_prove(one: Standing) -> bool:
     return not one.failed and one.target.cluster.available
 
 
-def _after(seen: GroupSeen, order: OrderPlan, now: datetime) -> GroupSeen:
-    """Return the group as it is when this plan is carried out and each cluster that has the release is well."""
+def _after(seen: GroupSeen, order: OrderPlan, now: datetime, following: datetime, run: _Run) -> GroupSeen:
+    """Return the group as it is at the ``following`` moment when this plan is carried out."""
     made = Judgement(order.release, order.revisions, order.standings, order.going_back, order.waits, order.permits)
     status = status_of(seen, made, now)
     rollout: Obj = {**(seen.rollout or {}), "status": status}
-    targets = tuple(_target(one, order.permits.get(one.target.key, ""), order.release) for one in order.standings)
+    targets = tuple(_target(one, order, following, run) for one in order.standings)
     return replace(seen, rollout=rollout, targets=targets, fleet=_fleet(seen.fleet, order.reservations))
 
 
@@ -136,25 +182,30 @@ def _about(wait: Wait) -> str:
     return wait.why.partition(", until ")[0].partition(" (")[0]
 
 
-def _target(one: Standing, permitted: str, release: str) -> Target:
+def _target(one: Standing, order: OrderPlan, following: datetime, run: _Run) -> Target:
     target = one.target
+    permitted = order.permits.get(target.key, "")
     if permitted:
         app = {key: value for key, value in target.app.items() if key != "operation"}
-        made = replace(target, app=app, carried=permitted)
-        return replace(made, facts=_well(made))
-    if one.newly:
+        target = replace(target, app=app, carried=permitted, facts=Facts())
+    elif one.newly:
         number = max((each.number for each in target.proven), default=0) + 1
         before = tuple(each for each in target.proven if each.release != one.goal)
-        group = release if one.back is None else one.back.group
-        return replace(target, proven=(Proven(one.goal, group, number, {}), *before))
-    return replace(target, facts=_well(target)) if one.begun and _can_prove(one) else target
+        group = order.release if one.back is None else one.back.group
+        target = replace(target, proven=(Proven(one.goal, group, number, {}), *before))
+    said = run.said(target.key, following)
+    return target if said is None else _saying(target, said)
 
 
-def _well(target: Target) -> Facts:
-    """Return what a cluster reports that has synced what its work carries."""
+def _saying(target: Target, said: Said) -> Target:
+    """Return a target whose cluster says this of what its work carries."""
     pins: Sequence[str] = target.pins.commits
     revision = pins[0] if len(pins) == 1 else ""
-    return Facts(target.carried, sync="Synced", revision=revision, health="Healthy", phase="Succeeded", applied=True)
+    facts = replace(said.facts, release=target.carried, revision=said.facts.revision or revision, applied=True)
+    cluster = target.cluster
+    if said.updating is not None:
+        cluster = replace(cluster, updating=said.updating)
+    return replace(target, facts=facts, cluster=cluster)
 
 
 def _fleet(fleet: Fleet, reservations: Sequence[Sequence[object]]) -> Fleet:
