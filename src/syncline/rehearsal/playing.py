@@ -18,13 +18,14 @@ from syncline.control.cache import Cache
 from syncline.control.executor import run_in_place
 from syncline.explain.application import explain_application
 from syncline.explain.graph import explain_object
-from syncline.explain.view import View, no_logs
+from syncline.explain.view import View
 from syncline.gitops.application.manifests import Manifests
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube import client
+from syncline.kube.client import Request
 from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import GroupKind, Obj, dig, name_of, namespace_of, ref_of
+from syncline.kube.objects import Obj, dig, name_of, namespace_of, ref_of
 from syncline.kube.yaml.loading import YamlError
 from syncline.machineconfig.names import POOL
 from syncline.rehearsal.given.applications import Applications, applications_of, localized
@@ -48,7 +49,8 @@ AFTER_S = 300.0
 """Virtual seconds that it goes on when nothing is waited for any more, to see whether that stays."""
 POLL_S = 3600.0
 """Repositories do not change in a rehearsal."""
-EVENT = GroupKind("", "Event")
+LOG_LINES = "3"
+"""Last lines of a log that a cause quotes."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,17 @@ class Asked:
     files: Files
     world: GivenWorld
     before: Files | None = None
+    namespace: str = ""
+    """Of the Application that is made of a folder; empty: as :func:`applications_of` finds it."""
     seed: int = 1
     until: timedelta = timedelta(hours=24)
 
     @property
     def applications(self) -> Applications:
-        return applications_of(self.files, self.name)
+        return self.deployed(self.files)
+
+    def deployed(self, files: Files) -> Applications:
+        return applications_of(files, self.name, self.namespace)
 
 
 class _Reader(GitSourceReader):
@@ -167,7 +174,7 @@ class Play:
 
     def commit(self, files: Files) -> None:
         """Let a commit arrive: create the Applications that are new, and sync those that no one syncs by itself."""
-        asked = applications_of(files, self.asked.name)
+        asked = self.asked.deployed(files)
         place = self.scratch / f"repository-{len(list(self.scratch.iterdir()))}"
         commit_files(files, place)
         self._reader.places = dict.fromkeys(asked.urls, str(place))
@@ -227,8 +234,13 @@ class Play:
         """Return the causes of what is not done, by the functions of ``syncline explain``."""
         settings = AppSettings()
         look = run_in_place(snapshot_of_cluster(application_indices(settings)), self.world.admin)
-        view = View(look.cache, self.world.clock.now(), no_logs)
+        view = View(look.cache, self.world.clock.now(), self._log)
         return tuple(self._unfinished(look.cache, view, settings))
+
+    def _log(self, namespace: str, pod: str, container: str) -> tuple[str, ...]:
+        query = {"container": container, "tailLines": LOG_LINES}
+        answer = self.world.admin.send(Request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log", query))
+        return tuple(answer.raw.decode("utf-8", "replace").splitlines()) if answer.ok else ()
 
     def _unfinished(self, cache: Cache, view: View, settings: AppSettings) -> Iterator[Cause]:
         for app in cache.objects(APPLICATION.group_kind):

@@ -84,7 +84,7 @@ class Rehearsal:
             cure = self._proved(asked, proposal)
             if cure is not None:
                 cures.append(cure)
-        cures.sort(key=lambda cure: not cure.proved)
+        cures.sort(key=lambda cure: (not cure.proved, len(cure.outages)))
         best = next((cure for cure in cures if cure.proved), None)
         advice = f"{best.text} ({best.file})" if best is not None else found.advice
         return replace(found, cures=tuple(cures), advice=advice)
@@ -99,7 +99,7 @@ class Rehearsal:
         except (ScenarioError, ValueError):
             return None
         file = ", ".join(dict.fromkeys(edit.file for edit in proposal.edits))
-        return Cure(proposal.text, file, diff, found.outcome, found.headline, found.done_s)
+        return Cure(proposal.text, file, diff, found.outcome, found.headline, found.done_s, found.outages)
 
 
 def rehearse(asked: Asked, scratch: Path, settings: Settings) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import click
 from syncline.base.scratch import scratch
 from syncline.cli.frame.failure import BLOCKED, FAILED, UNSAFE, USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
-from syncline.cli.views.rehearsal.text import describe_answer
+from syncline.cli.views.rehearsal.text import describe_answer, describe_both
 from syncline.kube.text.durations import DurationError, parse_duration
 from syncline.rehearsal.answer.answer import Answer, Outcome
 from syncline.rehearsal.given.demonstration import demonstration
@@ -23,6 +24,7 @@ from syncline.rehearsal.repository import files_at
 from syncline.rehearsal.scenario import ScenarioError
 
 CODES = {Outcome.SAFE: 0, Outcome.FAILED: FAILED, Outcome.BLOCKED: BLOCKED, Outcome.UNSAFE: UNSAFE}
+MAX_REVISIONS = 2
 MAX_UNTIL = timedelta(days=7)
 
 
@@ -30,20 +32,27 @@ MAX_UNTIL = timedelta(days=7)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", is_flag=True, help="Rehearse a change that cannot be made, and its cure; needs nothing.")
 @click.option("--world", "world_file", type=click.Path(path_type=Path), default=None, help="The cluster, as YAML.")
-@click.option("--revision", default="", help="PATH at this branch, tag or commit, not its work tree.")
+@click.option(
+    "--revision",
+    "revisions",
+    multiple=True,
+    help="PATH at this branch, tag or commit, not its work tree; given twice, the two are compared.",
+)
 @click.option("--after", default="", help="What is deployed before: PATH at this branch, tag or commit.")
+@click.option("-n", "--namespace", default="", help="Where a folder without Applications is deployed.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of what is drawn.")
 @click.option("--until", default="24h", show_default=True, help="Virtual time after which it ends.")
 @click.option("--without-law", "without", multiple=True, metavar="LAW", help="Do not hold it to this law; repeatable.")
 @click.option("--no-cures", is_flag=True, help="Do not look for cures.")
 @click.option("--no-range", is_flag=True, help="Do not rehearse with the least and longest durations, too.")
-@output_option("json", "yaml")
+@output_option("json", "yaml", "markdown", "html", "junit", "svg")
 def rehearse_command(
     path: Path | None,
     demo: bool,
     world_file: Path | None,
-    revision: str,
+    revisions: tuple[str, ...],
     after: str,
+    namespace: str,
     seed: int,
     until: str,
     without: tuple[str, ...],
@@ -62,28 +71,35 @@ def rehearse_command(
     Examples:   syncline rehearse --demo
                 syncline rehearse . --world world.yaml
                 syncline rehearse . --after main --revision feature/chrony
+                syncline rehearse . --revision main --revision feature/chrony
     """
     if demo == (path is not None):
         raise click.UsageError("give PATH, or --demo")
+    if len(revisions) > MAX_REVISIONS:
+        raise click.UsageError("--revision is given once, or twice to compare two")
     try:
         settings = Settings(laws_without(without), cures=not no_cures, ranged=not no_range, report=_report)
+        limit = _until(until)
         with scratch() as folder:
-            asked = (
-                demonstration(seed) if path is None else _asked(path, world_file, revision, after, seed, _until(until))
-            )
-            answer = rehearse(asked, folder, settings)
+            answers = []
+            for number, revision in enumerate(revisions or ("",)):
+                asked = demonstration() if path is None else _asked(path, world_file, revision, after)
+                asked = replace(asked, namespace=namespace, seed=seed, until=limit)
+                answers.append(rehearse(asked, folder / str(number), settings))
     except ScenarioError as error:
         raise CommandFailed(str(error), USAGE if error.usage else FAILED) from error
-    _print(answer, output)
-    return 0 if demo else CODES[answer.outcome]
+    if len(answers) > 1:
+        _print_both(answers, revisions, output)
+    else:
+        _print(answers[0], output)
+    return 0 if demo else CODES[answers[-1].outcome]
 
 
-def _asked(path: Path, world_file: Path | None, revision: str, after: str, seed: int, until: timedelta) -> Asked:
+def _asked(path: Path, world_file: Path | None, revision: str, after: str) -> Asked:
     place = path.resolve()
     files = files_at(place, revision) if revision else read_files(place)
     world = read_world(world_file) if world_file is not None else default_world(files)
-    before = files_at(place, after) if after else None
-    return Asked(_name(place), files, world, before, seed, until)
+    return Asked(_name(place), files, world, files_at(place, after) if after else None)
 
 
 def _name(place: Path) -> str:
@@ -108,8 +124,23 @@ def _report(text: str) -> None:
         click.echo(text, err=True)
 
 
-def _print(answer: Answer, output: str | None) -> None:
+def _print_both(answers: list[Answer], revisions: tuple[str, ...], output: str | None) -> None:
+    if output in ("json", "yaml"):
+        print_documents([answer.to_obj() for answer in answers], output)
+        return
     if output:
+        raise CommandFailed(f"-o {output} has one answer: give one --revision; two are text, json or yaml", USAGE)
+    print(describe_both(answers[0], answers[1], revisions))
+
+
+def _print(answer: Answer, output: str | None) -> None:
+    from syncline.cli.views.rehearsal.documents import html_answer, junit_answer, markdown_answer
+    from syncline.cli.views.rehearsal.picture import draw_answer
+
+    texts = {"markdown": markdown_answer, "html": html_answer, "junit": junit_answer, "svg": draw_answer}
+    if output in texts:
+        print(texts[output](answer), end="")
+    elif output:
         print_documents(answer.to_obj(), output)
     else:
         print(describe_answer(answer))

@@ -173,20 +173,20 @@ def draw_timeline(timeline: Timeline) -> str:
         'font-family="ui-monospace, monospace" font-size="13">',
         STYLE,
         f'<rect width="{width}" height="{height}" rx="8" class="ground"/>',
-        _text(20, 28, summary(timeline), "title"),
+        svg_text(20, 28, summary(timeline), "title"),
     ]
-    for tick in _ticks(length):
+    for tick in ticks(length):
         x = x_of(began + timedelta(seconds=tick))
         parts.append(f'<line x1="{x}" y1="{TOP - 8}" x2="{x}" y2="{bottom}" class="grid"/>')
-        parts.append(_text(x, TOP - 14, _offset(tick), "faint", anchor="middle"))
+        parts.append(svg_text(x, TOP - 14, svg_offset(tick), "faint", anchor="middle"))
     for index, each in enumerate(shown):
         parts += _drawn_row(each, TOP + ROW * index, margin, x_of, until)
     x = float(margin)
     for stretch in _met(shown):
         parts.append(f'<rect x="{x}" y="{bottom + 16}" width="12" height="12" rx="2" class="{CLASSES[stretch]}"/>')
-        parts.append(_text(x + 18, bottom + 27, WORDS[stretch], "faint"))
+        parts.append(svg_text(x + 18, bottom + 27, WORDS[stretch], "faint"))
         x += 40 + 8 * len(WORDS[stretch])
-    parts += [_text(20, bottom + 54 + 18 * index, line, "faint") for index, line in enumerate(left)]
+    parts += [svg_text(20, bottom + 54 + 18 * index, line, "faint") for index, line in enumerate(left)]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -200,7 +200,7 @@ def _drawn_row(
     each: NodeTimeline, y: int, margin: int, x_of: Callable[[datetime], float], until: datetime
 ) -> list[str]:
     parts = [
-        _text(margin - 10, y + 15, each.node, "wrong" if each.outcome is Outcome.DEGRADED else "name", anchor="end")
+        svg_text(margin - 10, y + 15, each.node, "wrong" if each.outcome is Outcome.DEGRADED else "name", anchor="end")
     ]
     end = float(margin)
     for span in each.spans:
@@ -214,20 +214,23 @@ def _drawn_row(
         end = max(end, round(left + width, 1))
     if each.spans and each.targeted is not None:
         took = age(each.targeted, each.ended or until) + ("" if each.ended else " …")
-        parts.append(_text(end + 6, y + 15, took, "faint"))
+        parts.append(svg_text(end + 6, y + 15, took, "faint"))
     return parts
 
 
-def _text(x: float, y: float, text: str, snapshot: str, *, anchor: str = "start") -> str:
+def svg_text(x: float, y: float, text: str, snapshot: str, *, anchor: str = "start") -> str:
+    """Return a text of a class of :data:`STYLE`."""
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}" class="{snapshot}">{escape(text)}</text>'
 
 
-def _ticks(length_s: float) -> list[int]:
+def ticks(length_s: float) -> list[int]:
+    """Return the seconds at which an axis of this length has a line."""
     step = next((each for each in STEPS_S if length_s / each <= MOST_TICKS), STEPS_S[-1])
     return list(range(0, int(length_s) + 1, step))
 
 
-def _offset(seconds: int) -> str:
+def svg_offset(seconds: int) -> str:
+    """Return the text at a line of an axis: ``+1:02:03``."""
     minutes, left = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     return f"+{hours}:{minutes:02}:{left:02}" if hours else f"+{minutes}:{left:02}"

@@ -85,7 +85,8 @@ class Breach:
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    """An edit, and what the rehearsal of the edited repository said. ``file``: what is edited; ``diff``: unified."""
+    """An edit, and what the rehearsal of the edited repository said. ``file``: what is edited; ``diff``: unified;
+    ``outages``: who is unavailable meanwhile."""
 
     text: str
     file: str
@@ -93,6 +94,7 @@ class Cure:
     outcome: Outcome
     headline: str
     done_s: float | None
+    outages: tuple[Outage, ...] = ()
 
     @property
     def proved(self) -> bool:
@@ -123,6 +125,8 @@ class Answer:
     cures: tuple[Cure, ...]
     assumed: tuple[str, ...]
     durations: tuple[Duration, ...]
+    shorter: str = ""
+    """What would shorten it, in a sentence; empty: nothing that is known here."""
 
     def to_obj(self) -> dict[str, Any]:
         """Return the value of ``-o json``; equal rehearsals return equal bytes."""

@@ -12,6 +12,7 @@ from syncline.rehearsal.record import Record, Version
 
 SLICE = GroupKind("discovery.k8s.io", "EndpointSlice")
 BUDGET = GroupKind("policy", "PodDisruptionBudget")
+WORKLOADS = (GroupKind("apps", "Deployment"), GroupKind("apps", "StatefulSet"))
 SERVICE_NAME = "kubernetes.io/service-name"
 
 
@@ -24,11 +25,30 @@ class Level:
 
 
 def outages_of(record: Record) -> tuple[Outage, ...]:
-    """Return each time in which a Service that had ready pods had none, and a budget had fewer than it wants."""
+    """Return each time in which a Service or a workload that had ready pods had none, and a budget had fewer than it
+    wants."""
     found = [
-        outage for name, levels in service_levels(record) for outage in _below(record, f"Service {name}", levels, 1)
+        outage
+        for subject, levels in (*_named("Service", service_levels(record)), *workload_levels(record))
+        for outage in _below(record, subject, levels, 1)
     ]
     return (*found, *(outage for ref, each in record.histories(BUDGET) for outage in _of_budget(record, each)))
+
+
+def _named(kind: str, found: Iterator[tuple[str, list[Level]]]) -> Iterator[tuple[str, list[Level]]]:
+    return ((f"{kind} {name}", levels) for name, levels in found)
+
+
+def workload_levels(record: Record) -> Iterator[tuple[str, list[Level]]]:
+    """Yield for each Deployment and StatefulSet how many ready pods it had; one that goes is no outage."""
+    for kind in WORKLOADS:
+        for ref, versions in record.histories(kind):
+            levels: list[Level] = []
+            for version in versions:
+                ready = int(dig(version.obj, "status", "readyReplicas", default=0) or 0)
+                if not version.gone and (not levels or levels[-1].number != ready):
+                    levels.append(Level(version.at, ready))
+            yield f"{ref.kind} {ref.namespace}/{ref.name}", levels
 
 
 def service_levels(record: Record) -> Iterator[tuple[str, list[Level]]]:

@@ -33,6 +33,7 @@ def answer_of(
 ) -> Answer:
     """Return what the record says, without range and cures, which need further rehearsals."""
     bars, waits = bars_of(record), waits_of(record)
+    path = critical_path(bars)
     breaches = breaches_of(record, laws)
     lasting = tuple(wait for wait in waits if wait.until_s is None)
     failed = _failed(record)
@@ -51,7 +52,7 @@ def answer_of(
         None,
         None,
         bars,
-        critical_path(bars),
+        path,
         waits,
         outages_of(record),
         breaches,
@@ -59,6 +60,7 @@ def answer_of(
         (),
         tuple(notes),
         tuple(durations),
+        shortening(bars, path),
     )
 
 
@@ -87,7 +89,8 @@ def _headline(
             first = breaches[0]
             return f"{first.found}, at +{format_seconds(round(first.at_s))} (law {first.law})"
         case Outcome.FAILED:
-            return failed[0]
+            below = next((wait.chain[1:][-LINKS:] for wait in lasting if len(wait.chain) > 1), ())
+            return BEHIND.join((failed[0], *below))
         case Outcome.SAFE:
             return f"done after {format_seconds(round(record.seconds(record.done or record.ended)))}"
     if not lasting:
@@ -101,6 +104,20 @@ def _advice(lasting: Sequence[Wait]) -> str:
     return next((wait.next_action for wait in lasting if wait.next_action), "")
 
 
+def shortening(bars: Sequence[Bar], path: Sequence[Bar]) -> str:
+    """Return what would shorten the path, estimated: nodes that reboot one after the other could do so in pairs."""
+    serial = [bar for bar in path if bar.doing is Doing.REBOOTS]
+    total = sum(bar.length_s(0) for bar in serial)
+    pool = next((bar.row.removeprefix("pool/") for bar in bars if bar.doing is Doing.POOL and bar.ends_s), "")
+    if len(serial) <= 1 or not pool:
+        return ""
+    saved = format_seconds(round(total * (len(serial) // 2) / len(serial)))
+    rows = len(serial)
+    return (
+        f"pool {pool} reboots {rows} nodes one after the other; maxUnavailable 2 would save about {saved} (estimated)"
+    )
+
+
 def critical_path(bars: Sequence[Bar]) -> tuple[Bar, ...]:
     """Return the bars that decide the end: from the one that ends last back to the commit, each the last to end before
     the next one begins."""
@@ -110,6 +127,6 @@ def critical_path(bars: Sequence[Bar]) -> tuple[Bar, ...]:
     at = max(ended, key=lambda bar: (bar.ends_s or 0.0, -bar.began_s), default=None)
     while at is not None:
         path.append(at)
-        before = [bar for bar in ended if (bar.ends_s or 0.0) <= at.began_s + NEAR_S and bar not in path]
+        before = [bar for bar in ended if (bar.ends_s or 0.0) <= at.began_s + NEAR_S and bar.began_s < at.began_s]
         at = max(before, key=lambda bar: (bar.ends_s or 0.0, -bar.began_s), default=None)
     return tuple(reversed(path))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from posixpath import dirname, normpath
@@ -30,12 +31,14 @@ class Applications:
     assumed: tuple[str, ...] = ()
 
 
-def applications_of(files: Files, name: str) -> Applications:
-    """Return what the repository stands for. Raises ScenarioError (usage) if there is nothing to deploy in it."""
+def applications_of(files: Files, name: str, namespace: str = "") -> Applications:
+    """Return what the repository stands for. ``namespace``: of the Application that is made of a folder without any;
+    by default the one that its manifests name most, or else ``name``. Raises ScenarioError (usage) if there is nothing
+    to deploy in it."""
     found = [(path, obj) for path, obj in files.objects() if _is_root(obj)]
     apps = [(path, obj) for path, obj in found if obj["kind"] != "AppProject"]
     if not apps:
-        return _of_folder(files, name)
+        return _of_folder(files, name, namespace or _usual_namespace(files) or name)
     urls = tuple(sorted({str(one.get("repoURL")) for _, app in apps for one in _sources(app) if _is_here(files, one)}))
     deployed = {
         normpath(str(one.get("path"))) for _, app in apps for one in _sources(app) if one.get("repoURL") in urls
@@ -74,7 +77,7 @@ def _below(path: str, folder: str) -> bool:
     return folder == "." or path.startswith(f"{folder}/")
 
 
-def _of_folder(files: Files, name: str) -> Applications:
+def _of_folder(files: Files, name: str, namespace: str) -> Applications:
     """Return one Application of the whole folder, as ``syncline demo`` makes it."""
     top = [path for path in files.content if "/" not in path and path.endswith((*MANIFESTS, ".yaml"))]
     below = [path for path in files.content if path.endswith(YAML)]
@@ -86,16 +89,24 @@ def _of_folder(files: Files, name: str) -> Applications:
     spec: Obj = {
         "project": "default",
         "source": source,
-        "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": namespace},
         "syncPolicy": {"automated": {"prune": True, "selfHeal": True}, "syncOptions": ["CreateNamespace=true"]},
     }
     app: Obj = {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind, "spec": spec}
     app["metadata"] = {"name": name, "namespace": CONTROL_NAMESPACE}
-    assumed = [f"it holds no Application: one is made of the folder, automated, to namespace {name}"]
+    assumed = [f"it holds no Application: one is made of the folder, automated, to namespace {namespace}"]
     spaces = _missing_namespaces(files, [app])
     if spaces:
         assumed.append(f"namespaces that manifests name and do not make are there: {', '.join(spaces)}")
     return Applications((app,), (REPOSITORY,), spaces, tuple(assumed))
+
+
+def _usual_namespace(files: Files) -> str:
+    named: Counter[str] = Counter()
+    for _, obj in files.objects():
+        named.update([namespace_of(obj), *(str(one.get("namespace") or "") for one in obj.get("subjects") or ())])
+    del named[""]
+    return min(named, key=lambda one: (-named[one], one), default="")
 
 
 def _missing_namespaces(files: Files, apps: list[Obj]) -> tuple[str, ...]:

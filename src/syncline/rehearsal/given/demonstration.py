@@ -73,8 +73,8 @@ nodes:
 """
 
 
-def demonstration(seed: int = 1) -> Asked:
+def demonstration() -> Asked:
     """Return the rehearsal of the demo: the shop runs, and the change arrives."""
     world: GivenWorld = parse_world(WORLD, Path("world.yaml"), Files({}))
     before = Files({"web.yaml": WEB.encode()})
-    return Asked(NAME, before.changed({"chrony.yaml": CHRONY}), world, before, seed)
+    return Asked(NAME, before.changed({"chrony.yaml": CHRONY}), world, before)

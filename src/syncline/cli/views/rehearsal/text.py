@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from syncline.base.cause import OR
 from syncline.cli.frame.output import table
@@ -25,6 +25,8 @@ MARKS = {
 MAX_ROWS = 40
 """Bars of the text; ``-o json`` has all."""
 MAX_WAITS = 6
+LEAST_S = 60.0
+"""Shortest axis of what does not end."""
 
 
 def describe_answer(answer: Answer) -> str:
@@ -34,9 +36,35 @@ def describe_answer(answer: Answer) -> str:
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
 
+def describe_both(first: Answer, second: Answer, names: Sequence[str]) -> str:
+    """Return what differs between two answers, then the second one."""
+    rows = [
+        ("verdict", str(first.outcome), str(second.outcome)),
+        ("done", offset(first.done_s), offset(second.done_s)),
+        ("waits for ever", *(_count(wait.until_s is None for wait in each.waits) for each in (first, second))),
+        ("outages", *(str(len(each.outages)) for each in (first, second))),
+        ("broken laws", *(", ".join(breach.law for breach in each.breaches) or "none" for each in (first, second))),
+        ("reboots", *(_count(bar.doing is Doing.REBOOTS for bar in each.bars) for each in (first, second))),
+    ]
+    return f"{table(('', *names), rows)}\n\n{names[-1]}\n{describe_answer(second)}"
+
+
+def _count(found: Iterable[bool]) -> str:
+    return str(sum(found))
+
+
 def offset(seconds: float | None) -> str:
     """Return ``+1h2m3s``; ``…`` for what lasts."""
     return "…" if seconds is None else f"+{format_seconds(round(seconds))}"
+
+
+def axis_end(answer: Answer) -> float:
+    """Return the seconds that a picture shows: to the end of the last bar, or a little further than anything begins or
+    ends if a bar lasts."""
+    times = [time for bar in answer.bars for time in (bar.began_s, bar.ends_s) if time is not None]
+    times += [time for each in answer.outages for time in (each.since_s, each.until_s) if time is not None]
+    lasts = any(bar.ends_s is None for bar in answer.bars) or any(each.until_s is None for each in answer.outages)
+    return max(max([*times, 0.0]) * 1.5, LEAST_S) if lasts else max([*times, 1.0])
 
 
 def _head(answer: Answer) -> Iterator[str]:
@@ -60,8 +88,9 @@ def _timeline(answer: Answer) -> Iterator[str]:
     bars = [bar for bar in answer.bars if bar.doing is not Doing.WAVE or bar.length_s(answer.played_s) > 0]
     if not bars:
         return
-    end = _end(answer)
-    yield f"TIMELINE  from the commit to {offset(end)}"
+    end = axis_end(answer)
+    lasts = "; what lasts then lasts on" if any(bar.ends_s is None for bar in bars) else ""
+    yield f"TIMELINE  from the commit to {offset(end)}{lasts}"
     rows = [
         (bar.row, str(bar.doing), offset(bar.began_s), offset(bar.ends_s), bar.state, _drawn(bar, end))
         for bar in bars[:MAX_ROWS]
@@ -69,14 +98,6 @@ def _timeline(answer: Answer) -> Iterator[str]:
     yield table(("WHAT", "DOES", "BEGINS", "ENDS", "IS", ""), [[*row[:5], row[5] or " "] for row in rows])
     if len(bars) > MAX_ROWS:
         yield f"{len(bars) - MAX_ROWS} more bars are not shown; -o json has all"
-
-
-def _end(answer: Answer) -> float:
-    """Return the end of the axis: that of the last bar, or a little behind the begin of the last one that lasts."""
-    ends = [bar.ends_s for bar in answer.bars if bar.ends_s is not None]
-    if all(bar.ends_s is not None for bar in answer.bars):
-        return max([*ends, 1.0])
-    return answer.played_s
 
 
 def _drawn(bar: Bar, end_s: float) -> str:
@@ -97,6 +118,8 @@ def _path(answer: Answer) -> Iterator[str]:
             yield one_cell(
                 f"  {offset(bar.began_s):<9} {bar.row} {bar.doing} {format_seconds(round(length))} ({share} %)"
             )
+    if answer.shorter:
+        yield one_cell(f"  shorter: {answer.shorter}")
 
 
 def _waits(answer: Answer) -> Iterator[str]:
@@ -145,11 +168,17 @@ def _cures(answer: Answer) -> Iterator[str]:
     if answer.outcome is not Outcome.SAFE and not answer.cures:
         yield "CURES  none is known to this program; the waits above say what holds it"
     for number, cure in enumerate(proved, 1):
-        yield one_cell(f"CURE {number}  {cure.text}: rehearsed, {cure.outcome}, {cure.headline}")
-        yield from (f"  {line}" for line in cure.diff.splitlines())
+        yield one_cell(f"CURE {number}  {cure.text}: rehearsed, {cure.outcome}, {cure.headline}{_meanwhile(cure)}")
+        yield from (one_cell(f"  {line}") for line in cure.diff.splitlines())
     if others:
         yield "TRIED AND REJECTED"
         yield from _rejected(others)
+
+
+def _meanwhile(cure: Cure) -> str:
+    """Return who has no ready pod meanwhile, if anyone."""
+    down = [each for each in cure.outages if each.least == 0]
+    return f", but {down[0].subject} is without a ready pod from {offset(down[0].since_s)}" if down else ""
 
 
 def _rejected(cures: Sequence[Cure]) -> Iterator[str]:
