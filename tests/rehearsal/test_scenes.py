@@ -29,7 +29,9 @@ nodes:
 
 def test_pool_pause_waits_for_an_account_that_comes_later_and_bringing_it_first_cures_it(tmp_path: Path) -> None:
     files = read_files(scene("pool-pause"))
-    world = parse_world("machineConfig: true\nnodes: [{name: worker, roles: [worker]}]\n", Path("world.yaml"), Files({}))
+    world = parse_world(
+        "machineConfig: true\nnodes: [{name: worker, roles: [worker]}]\n", Path("world.yaml"), Files({})
+    )
     answer = rehearse(Asked("pool-pause", files, world), tmp_path, QUICK)
     assert answer.outcome is Outcome.BLOCKED
     assert "ServiceAccount openshift-gitops/sync-job-sa Missing" in answer.headline

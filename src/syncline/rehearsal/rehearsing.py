@@ -9,6 +9,7 @@ from pathlib import Path
 from syncline.rehearsal.answer.answer import Answer, Cure, Outcome
 from syncline.rehearsal.answer.judging import answer_of
 from syncline.rehearsal.answer.laws import BUILT_IN, RecordLaw
+from syncline.rehearsal.answer.ownlaws import own_laws
 from syncline.rehearsal.cures.editing import diff_of, edited
 from syncline.rehearsal.cures.proposing import Proposal, Situation, proposals
 from syncline.rehearsal.given.durations import Duration
@@ -23,7 +24,8 @@ from syncline.rehearsal.scenario import ScenarioError
 class Settings:
     """``cures``: propose and prove edits; ``ranged``: rehearse with the least and the longest durations, too."""
 
-    laws: tuple[RecordLaw, ...] = BUILT_IN
+    without: tuple[str, ...] = ()
+    """Names of laws that are switched off."""
     cures: bool = True
     ranged: bool = True
     report: Callable[[str], None] = lambda _text: None
@@ -40,6 +42,7 @@ class Rehearsal:
 
     def answer(self, asked: Asked) -> Answer:
         """Return the whole answer. Raises ScenarioError."""
+        laws_of(asked.files, self.settings.without)  # what is written wrongly is refused before anything is rehearsed
         self.settings.report(f"rehearsing {asked.name}")
         found, record = self._one(asked)
         if found.outcome is Outcome.SAFE and self.settings.ranged:
@@ -57,7 +60,7 @@ class Rehearsal:
             seed=asked.seed,
             durations=tuple(asked.world.durations.values()),
             assumed=(*asked.world.assumed, *asked.applications.assumed),
-            laws=self.settings.laws,
+            laws=laws_of(asked.files, self.settings.without),
         )
         return found, record
 
@@ -131,10 +134,12 @@ def _world(world: GivenWorld, files: Files) -> GivenWorld:
     return replace(found, durations=world.durations, assumed=world.assumed)
 
 
-def laws_without(names: Sequence[str]) -> tuple[RecordLaw, ...]:
-    """Return the laws without those of these names. Raises ScenarioError (usage) for an unknown one."""
-    known = [law.name for law in BUILT_IN]
-    for name in names:
+def laws_of(files: Files, without: Sequence[str]) -> tuple[RecordLaw, ...]:
+    """Return the built-in laws and those of the repository, without those of these names. Raises ScenarioError
+    (usage) for an unknown one."""
+    laws = (*BUILT_IN, *own_laws(files))
+    known = [law.name for law in laws]
+    for name in without:
         if name not in known:
             raise ScenarioError(f"--without-law {name}: there is no such law; allowed: {', '.join(known)}", usage=True)
-    return tuple(law for law in BUILT_IN if law.name not in names)
+    return tuple(law for law in laws if law.name not in without)

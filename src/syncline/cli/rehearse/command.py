@@ -19,7 +19,7 @@ from syncline.rehearsal.given.demonstration import demonstration
 from syncline.rehearsal.given.files import read_files
 from syncline.rehearsal.given.world import default_world, read_world
 from syncline.rehearsal.playing import Asked
-from syncline.rehearsal.rehearsing import Settings, laws_without, rehearse
+from syncline.rehearsal.rehearsing import Settings, rehearse
 from syncline.rehearsal.repository import files_at
 from syncline.rehearsal.scenario import ScenarioError
 
@@ -78,7 +78,7 @@ def rehearse_command(
     if len(revisions) > MAX_REVISIONS:
         raise click.UsageError("--revision is given once, or twice to compare two")
     try:
-        settings = Settings(laws_without(without), cures=not no_cures, ranged=not no_range, report=_report)
+        settings = Settings(without, cures=not no_cures, ranged=not no_range, report=_report)
         limit = _until(until)
         with scratch() as folder:
             answers = []
