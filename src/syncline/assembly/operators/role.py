@@ -5,23 +5,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from syncline.assembly.operators.folders import FolderCatalogs
 from syncline.assembly.operators.objects import operators_objects
 from syncline.assembly.roles import Role
+from syncline.base.action import Handler
+from syncline.base.clock import Clock
+from syncline.base.entropy import Entropy
 from syncline.cluster.access.users import UserInfo
 from syncline.cluster.resources.hosted import Hosted
+from syncline.control.cache import Cache
+from syncline.control.informer import Scope
 from syncline.kube.objects import Obj
 from syncline.patterns.operators.behaving import Behaviours
 from syncline.patterns.operators.catalogs.manifests import package_manifest_crd
 from syncline.patterns.operators.controllers.adoption import adoption_controller, operator_controller
 from syncline.patterns.operators.controllers.behaviours import behaviour_controller
+from syncline.patterns.operators.controllers.certifying import Certify, CertifyHandler
 from syncline.patterns.operators.controllers.extensions import extension_controllers
 from syncline.patterns.operators.controllers.groups import group_controller
-from syncline.patterns.operators.controllers.looking import MANAGER, Offers
+from syncline.patterns.operators.controllers.labels import label_controller
+from syncline.patterns.operators.controllers.looking import MANAGER, SECRETS, Offers
 from syncline.patterns.operators.controllers.namespaces import namespace_controller
 from syncline.patterns.operators.controllers.plans import plan_controller
 from syncline.patterns.operators.controllers.roles import role_controllers
@@ -33,9 +40,16 @@ OLM: Final = UserInfo(MANAGER, ("system:masters", "system:authenticated"))
 _SOURCES: Final = "operators.coreos.com/catalogsources"
 
 
-def operators_role(offers: Offers, behaviours: Behaviours, objects: Sequence[Obj] = ()) -> Role:
+def operators_role(
+    offers: Offers, behaviours: Behaviours, objects: Sequence[Obj] = (), entropy: Entropy | None = None
+) -> Role:
     """Return the role. ``offers``: the catalogues of CatalogSources; ``behaviours``: what installed operators do;
-    ``objects``: what must exist first."""
+    ``objects``: what must exist first; ``entropy``: of keys, None: the operating system's."""
+    drawn = entropy or Entropy()
+
+    def handlers(_cache: Cache, clock: Clock) -> Mapping[type, Handler]:
+        return {Certify: CertifyHandler(clock.now, drawn)}
+
     return Role(
         name="operators",
         controllers=(
@@ -49,14 +63,17 @@ def operators_role(offers: Offers, behaviours: Behaviours, objects: Sequence[Obj
             operator_controller(),
             *extension_controllers(),
             *role_controllers(),
+            label_controller(),
         ),
         user=OLM,
         manager=MANAGER,
+        handlers=handlers,
+        scopes={SECRETS: Scope(metadata=True)},
         objects=tuple(objects),
         hosted=(Hosted(package_manifest_crd(), _SOURCES, partial(package_manifests, offers)),),
     )
 
 
-def folder_role(catalogs: FolderCatalogs, behaviours: Behaviours) -> Role:
+def folder_role(catalogs: FolderCatalogs, behaviours: Behaviours, entropy: Entropy | None = None) -> Role:
     """Return the role with the catalogues of an administrator."""
-    return operators_role(catalogs, behaviours, operators_objects(catalogs.catalogs))
+    return operators_role(catalogs, behaviours, operators_objects(catalogs.catalogs), entropy)

@@ -25,6 +25,8 @@ API_SERVICES = "apiregistration.k8s.io/apiservices"
 CALL_S = 60.0
 """Longest wait in seconds for another server's response to begin (Kubernetes' ``--request-timeout``)."""
 DEFAULT_PORT = 443
+MOST_SIMULATED = 100
+"""Resources of a simulated server."""
 _TEXT = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
 _KEPT_BACK = frozenset(
     (
@@ -141,6 +143,8 @@ class Aggregation:
         if not entry.available and not listing:
             return _away("service unavailable")
         reached = reach(self._store, entry.namespace, entry.service, entry.port)
+        if reached.simulated:
+            return self._simulated(request, entry, reached.simulated, streams=streams)
         if reached.address is None:
             return _away(f"error trying to reach service: {reached.problem}")
         server = f"{entry.service}.{entry.namespace}.svc"
@@ -163,6 +167,25 @@ class Aggregation:
         )
         learn = (lambda raw: self._note(entry, raw)) if listing and request.method == "GET" else None
         return Response(202, pending=_Forwarded(call, learn))
+
+    def _simulated(self, request: Request, entry: Aggregated, resources: str, *, streams: bool) -> Response:
+        """Answer for a server whose pods are simulated: it lists its resources, and has no objects of them."""
+        version = f"{entry.group}/{entry.version}"
+        kinds = dict(one.partition("=")[::2] for one in resources.split(",")[:MOST_SIMULATED] if "=" in one)
+        parts = request.path.strip("/").split("/")
+        if len(parts) == 3:
+            verbs = ["get", "list"]
+            listed = [
+                {"name": name, "singularName": kind.lower(), "namespaced": True, "kind": kind, "verbs": verbs}
+                for name, kind in kinds.items()
+            ]
+            body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": listed}
+            self._note(entry, msgspec.json.encode(body))
+            return Response.of(200, body)
+        kind = kinds.get(parts[-1], "")
+        if request.method != "GET" or streams or not kind:
+            return _away("nothing answers for the simulated pods of this API")
+        return Response.of(200, {"kind": f"{kind}List", "apiVersion": version, "metadata": {}, "items": []})
 
     def _note(self, entry: Aggregated, raw: bytes) -> None:
         try:

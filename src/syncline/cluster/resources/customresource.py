@@ -17,10 +17,11 @@ from syncline.cluster.validation.engine.base import Context
 from syncline.cluster.validation.engine.metadata import common_update_causes, finalizer_warnings, metadata_causes
 from syncline.kube.errors import FieldCause, InternalError
 from syncline.kube.kinds.addonversions import CONVERSIONS
-from syncline.kube.objects import Obj, ResourceInfo, dig
+from syncline.kube.objects import Obj, ResourceInfo, annotations_of, dig
 from syncline.kube.schema.custom import structural
 from syncline.kube.schema.custom.embedded import coerce_embedded, coerce_root, embedded_objects, object_places
 from syncline.kube.schema.custom.rules import check_rules
+from syncline.kube.schema.extensions import SIMULATED_SERVER
 from syncline.kube.schema.model import Schema
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -45,7 +46,8 @@ class CustomVersion:
         self.roots: dict[str, Obj] = {
             v["name"]: dig(v, "schema", "openAPIV3Schema", default={}) for v in spec["versions"]
         }
-        self.called = dig(spec, "conversion", "strategy") == "Webhook"
+        simulated = SIMULATED_SERVER in annotations_of(crd)
+        self.called = dig(spec, "conversion", "strategy") == "Webhook" and not simulated
         """The definition has a conversion webhook, so versions differ in more than ``apiVersion``. None is called:
         kinds of :data:`CONVERSIONS` are converted here, others are refused."""
         self.since: float = 0

@@ -18,6 +18,9 @@ MACHINE, SIMULATED = "syncline.dev/machine", "simulated"
 """Annotation of a Node, and its value if ``syncline node`` manages its machine."""
 SOURCE = f"{GROUP}/source"
 """Annotation of an Application: its source without a chart holds the values of the chart that it names."""
+SIMULATED_SERVER, SIMULATED_WEBHOOKS = f"{GROUP}/simulated-server", "webhooks"
+"""Annotation of a Service, and of a definition that a webhook converts, on the embedded cluster: no process answers in
+its simulated pods. The resources of its aggregated APIs, ``plural=Kind`` by comma, or ``webhooks``: all is allowed."""
 MAX_NOTE = 65_536
 """Characters of a note that is read as JSON."""
 MAX_ANNOTATIONS = 262_144
@@ -141,6 +144,7 @@ EXTENSIONS: tuple[Extension, ...] = (
     Extension("part-of", "MulticlusterApplicationSetReport", _RIGHTS, "a name", ours=True),
     Extension("operation-after", "ManifestWork", _RIGHTS, "a time, or empty", ours=True),
     Extension("shards", "Lease", _RIGHTS, "a count of at most 64", ours=True),
+    Extension("simulated-server", "Service, CustomResourceDefinition", _RIGHTS, "`webhooks`, or 100 `plural=Kind`"),
     Extension("stand-in", "ClusterServiceVersion", _RIGHTS, "`true`; nothing reads it", ours=True),
     Extension("cluster-scoped", "olm.csv.metadata of a catalogue", _RIGHTS, "kinds by comma, of the same bundle"),
     Extension("simulated", "StorageClass (provisioner)", _RIGHTS, "the provisioner's name"),

@@ -41,6 +41,19 @@ from syncline.patterns.operators.names import (
 )
 from syncline.patterns.operators.replacing import newest, replaced_by, replacement_chain, replaces
 from syncline.patterns.operators.requirements import Needs, Required, judge
+from syncline.patterns.operators.serving import (
+    Around as Serving,
+)
+from syncline.patterns.operators.serving import (
+    api_problem,
+    apis_available,
+    certified,
+    conversion_problem,
+    known_authorities,
+    secret_name,
+    served_by,
+    webhooks_available,
+)
 
 NONE, PENDING, READY, INSTALLING = "", "Pending", "InstallReady", "Installing"
 SUCCEEDED, FAILED, REPLACING, DELETING = "Succeeded", "Failed", "Replacing", "Deleting"
@@ -73,6 +86,8 @@ class Around:
     needs: Needs = field(default_factory=Needs)
     config: Obj | None = None
     """``spec.config`` of the Subscription."""
+    serving: Serving | None = None
+    """Of webhooks and aggregated APIs; None: nothing serves them here, and they count as installed."""
     compare: Callable[[Apis, Surface, Sequence[Surface]], Intersection] = _compare
 
 
@@ -311,6 +326,8 @@ def _serves_for_another(csv: Obj, around: Around) -> bool:
 def _ready(at: _Step) -> Moved:
     if problem := strategy_problem(at.csv):
         return at.to(FAILED, "InvalidInstallStrategy", f"install strategy invalid: {problem}")
+    if at.around.serving is not None and (problem := conversion_problem(at.csv, at.around.serving.definitions)):
+        return Moved(install_failed(at.csv, problem, at.now))
     message = "waiting for install components to report healthy"
     return Moved(with_phase(at.status, INSTALLING, "InstallSucceeded", message, at.now), install=True)
 
@@ -326,8 +343,13 @@ def install_failed(csv: Obj, error: str, now: datetime, *, forbidden: bool = Fal
 
 
 def _checked(at: _Step, phase: str, reason: str) -> tuple[Moved, bool]:
-    """Look whether the Deployments are up (``updateInstallStatus``); tells whether they are not."""
-    missing = check_installed(at.csv, at.around.deployments, at.around.config)
+    """Look whether all is up (``updateInstallStatus``); tells whether it is not."""
+    authorities = known_authorities(at.csv, at.around.serving) if at.around.serving is not None else {}
+    if authorities is None:
+        return at.to(PENDING, "NeedsReinstall", "calculated deployment install is bad"), False
+    missing = check_installed(certified(at.csv, authorities), at.around.deployments, at.around.config)
+    if (missing is None or not missing.unrecoverable) and (unserved := _unserved(at, phase, reason)):
+        return unserved, True
     if missing is None:
         message = "install strategy completed with no errors"
         return at.to(SUCCEEDED, "InstallSucceeded", message, force=False), False
@@ -336,6 +358,29 @@ def _checked(at: _Step, phase: str, reason: str) -> tuple[Moved, bool]:
         return at.to(FAILED, "InstallCheckFailed", text, force=False), True
     where = READY if missing.reason in (UPDATED, MISSING_ANNOTATIONS) else phase
     return at.to(where, reason, f"installing: {missing.message}", force=False), True
+
+
+def _unserved(at: _Step, phase: str, reason: str) -> Moved | None:
+    """Return what follows while aggregated APIs do not answer or webhooks are not registered; None: all are."""
+    if at.around.serving is None:
+        return None
+    if not apis_available(at.csv, at.around.serving):
+        return at.to(phase, reason, "apiServices not installed", force=False)
+    there, error = webhooks_available(at.csv, at.around.serving)
+    if error:
+        return at.to(READY, reason, f"Webhook install failed: {error}", force=False)
+    return None if there else at.to(phase, reason, "webhooks not installed", force=False)
+
+
+def _outdated(at: _Step) -> bool:
+    """Return whether a certificate is gone, or ends soon (``ShouldRotateCerts``)."""
+    serving = at.around.serving
+    if serving is None:
+        return False
+    if any(secret_name(one) not in serving.secrets for one in served_by(at.csv)):
+        return True
+    ends = time_or_none(at.status.get("certsRotateAt"))
+    return ends is not None and at.now >= ends
 
 
 def _installing(at: _Step) -> Moved:
@@ -354,6 +399,11 @@ def _succeeded(at: _Step) -> Moved:
         return at.to(REPLACING, "BeingReplaced", f"being replaced by csv: {name_of(replacement)}")
     if problem := strategy_problem(at.csv):
         return at.to(FAILED, "InvalidInstallStrategy", f"install strategy invalid: {problem}")
+    serving = at.around.serving
+    if serving is not None and (problem := api_problem(at.csv, serving, at.around.deployments)):
+        return at.to(FAILED, "APIServiceResourceIssue", problem)
+    if _outdated(at):
+        return at.to(PENDING, "NeedsCertRotation", "CSV owns resources that require a cert refresh")
     required = judge(at.csv, at.around.needs)
     if not required.met:
         return at.noting(required).to(FAILED, "RequirementsNotMet", "requirements no longer met")
@@ -378,6 +428,11 @@ def _failed(at: _Step) -> Moved:
     required = judge(at.csv, at.around.needs)
     if not required.met:
         return at.noting(required).to(PENDING, "RequirementsNotMet", "requirements not met")
+    serving = at.around.serving
+    if serving is not None and (problem := api_problem(at.csv, serving, at.around.deployments)):
+        return at.to(PENDING, "APIServiceResourcesNeedReinstall", problem)
+    if _outdated(at):
+        return at.to(PENDING, "NeedsCertRotation", "owned APIServices need cert refresh")
     return _checked(at, PENDING, "NeedsReinstall")[0]
 
 

@@ -20,7 +20,7 @@ from syncline.cluster.admission.dynamic.conditions import held
 from syncline.cluster.admission.dynamic.hooks import Hook
 from syncline.cluster.admission.dynamic.judging import Judging, Round, internal, seen_as
 from syncline.cluster.admission.dynamic.matching import Match
-from syncline.cluster.admission.dynamic.reviews import BadAnswer, Verdict, denied, read_answer, review_body
+from syncline.cluster.admission.dynamic.reviews import BadAnswer, Verdict, denied, permitted, read_answer, review_body
 from syncline.cluster.admission.dynamic.services import reach
 from syncline.cluster.admission.dynamic.steps import StepFailed, patched
 from syncline.cluster.admission.dynamic.subject import Subject, forbidden
@@ -96,6 +96,8 @@ def _outbound(judging: Judging, hook: Hook, body: bytes) -> OutboundCall:
     url = f"https://{server}:{port}/{str(hook.service.get('path') or '').lstrip('/')}{query}"
     reached = reach(judging.world.store, namespace, name, port)
     if reached.address is None:
+        if reached.simulated:
+            raise _Unreached(permitted(body))
         raise _Unreached(Outcome(failure=f'Post "{url}": {reached.problem}'))
     return OutboundCall(
         url, body, timeout_s, headers=headers, ca_pem=hook.ca_pem, server_name=server, address=reached.address
@@ -103,7 +105,7 @@ def _outbound(judging: Judging, hook: Hook, body: bytes) -> OutboundCall:
 
 
 class _Unreached(Exception):
-    """A service without an address: the call fails without being made."""
+    """A service without an address: the call is not made, and fails unless its server is simulated."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome

@@ -81,6 +81,14 @@ def read_answer(outcome: Outcome, uid: str, version: str, *, mutating: bool) -> 
     )
 
 
+def permitted(review: bytes) -> Outcome:
+    """Return the answer of a simulated webhook: it permits the request, unchanged."""
+    asked = msgspec.json.decode(review)
+    response = {"uid": asked["request"]["uid"], "allowed": True}
+    body = {"apiVersion": asked["apiVersion"], "kind": asked["kind"], "response": response}
+    return Outcome(200, {"content-type": "application/json"}, msgspec.json.encode(body))
+
+
 def _invalid(why: str) -> BadAnswer:
     return BadAnswer(f"received invalid webhook response: {why}")
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from syncline.cluster.storage.store import Key, Store
-from syncline.kube.objects import Obj, dig
+from syncline.kube.objects import Obj, annotations_of, dig
+from syncline.kube.schema.extensions import SIMULATED_SERVER
 
 SLICES = "discovery.k8s.io/endpointslices"
 OWNER_LABEL = "kubernetes.io/service-name"
@@ -18,10 +19,12 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """An address, or the reason why there is none."""
+    """An address, or the reason why there is none. ``simulated``: what is answered for the pods, which are simulated
+    (:data:`SIMULATED_SERVER`)."""
 
     address: tuple[str, int] | None
     problem: str = ""
+    simulated: str = ""
 
 
 def reach(store: Store, namespace: str, name: str, port: int) -> Reached:
@@ -45,7 +48,12 @@ def reach(store: Store, namespace: str, name: str, port: int) -> Reached:
         away = away or pod
     if away:
         why = f'pod "{away}" behind service "{name}" cannot be reached: nothing routes Pod addresses here'
-        return Reached(None, f"{why}; use hostNetwork, a Service with endpoints on {HOST}, or a url")
+        simulated = annotations_of(stored.obj).get(SIMULATED_SERVER, "")
+        return (
+            Reached(None, simulated=simulated)
+            if simulated
+            else Reached(None, f"{why}; use hostNetwork, a Service with endpoints on {HOST}, or a url")
+        )
     return Reached(None, f'no endpoints available for service "{name}"')
 
 

@@ -26,6 +26,12 @@ CONDITIONS = OPERATOR_CONDITION.group_kind
 CONFIGS = OLM_CONFIG.group_kind
 NAMESPACES = GroupKind("", "Namespace")
 ACCOUNTS = GroupKind("", "ServiceAccount")
+SERVICES = GroupKind("", "Service")
+SECRETS = GroupKind("", "Secret")
+"""Watched without what they hold."""
+HOOKS = tuple(
+    GroupKind("admissionregistration.k8s.io", f"{kind}WebhookConfiguration") for kind in ("Validating", "Mutating")
+)
 DEPLOYMENTS = GroupKind("apps", "Deployment")
 DEFINITIONS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 SERVICES_OF_APIS = GroupKind("apiregistration.k8s.io", "APIService")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from syncline.base.action import Action
+from syncline.base.clock import time_or_none
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import (
-    Apply,
     Create,
     Delete,
     Done,
@@ -38,12 +38,22 @@ from syncline.kube.objects import (
     labels_of,
     name_of,
     namespace_of,
+    owner_references,
     ref_of,
     resource_version,
     uid_of,
 )
 from syncline.kube.version import GIT_VERSION
 from syncline.patterns.operators.controllers.copies import copying, unwanted
+from syncline.patterns.operators.controllers.installing import (
+    MOST_TRIES,
+    Carried,
+    first_steps,
+    passing,
+    serving_steps,
+    unconverted,
+    with_certificates,
+)
 from syncline.patterns.operators.controllers.looking import (
     ACCOUNTS,
     BINDINGS,
@@ -54,21 +64,25 @@ from syncline.patterns.operators.controllers.looking import (
     DEFINITIONS,
     DEPLOYMENTS,
     GROUPS,
+    HOOKS,
     MANAGER,
     NAMESPACES,
     ROLES,
+    SECRETS,
+    SERVICES,
+    SERVICES_OF_APIS,
     SUBSCRIPTIONS,
     VERSIONS,
     by_name,
     unlisted,
 )
-from syncline.patterns.operators.deployments import deployment_specs, wanted_deployment
+from syncline.patterns.operators.deployments import deployment_specs
 from syncline.patterns.operators.granted import grants_of
-from syncline.patterns.operators.groups import account_of
 from syncline.patterns.operators.names import FINALIZER, MANAGED, OWNER, OWNER_NAMESPACE, PROVIDED_APIS, owner_labels
 from syncline.patterns.operators.phases import (
     INSTALLING,
     PENDING,
+    SUCCEEDED,
     Around,
     Moved,
     install_failed,
@@ -76,16 +90,21 @@ from syncline.patterns.operators.phases import (
     step,
 )
 from syncline.patterns.operators.requirements import Needs
+from syncline.patterns.operators.serving import Around as Serving
+from syncline.patterns.operators.serving import api_name, owned_apis, secret_name, served_by
 
 AGAIN_S = 10.0
 """Seconds until requirements are judged again that no watch reports."""
-_KINDS = (VERSIONS, GROUPS, DEPLOYMENTS, DEFINITIONS, ACCOUNTS, CLUSTER_ROLES, CLUSTER_BINDINGS, ROLES, BINDINGS)
+ROTATION_S = 86_400.0
+"""Longest time until certificates are looked at again."""
+_RBAC = (CLUSTER_ROLES, CLUSTER_BINDINGS, ROLES, BINDINGS)
+_KINDS = (VERSIONS, GROUPS, DEPLOYMENTS, DEFINITIONS, ACCOUNTS, SERVICES, SECRETS, SERVICES_OF_APIS, *HOOKS, *_RBAC)
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """``rights``: cluster-wide RBAC that belongs to it; ``copies``: by namespace; ``namespaces``: those that exist and
-    stay."""
+    """``rights``: what belongs to it in the whole cluster: RBAC, webhooks, aggregated APIs;
+    ``copies``: by namespace; ``namespaces``: those that exist and stay."""
 
     csv: Obj
     around: Around
@@ -95,6 +114,8 @@ class Looked:
     copies_disabled: bool = False
     original: Obj | None = None
     """Of a copy: what it is a copy of."""
+    carried: Carried = field(default_factory=Carried)
+    """What this reconcile has written of an installation."""
     unlisted: tuple[str, ...] = ()
 
 
@@ -112,6 +133,9 @@ def plan(looked: Looked, now: datetime) -> Plan:
     if FINALIZER not in finalizers(csv):
         why = "its cluster-wide rights go before it"
         return Plan(((_finalizers(csv, [*finalizers(csv), FINALIZER], why),),), why=why)
+    if (rests := _rests(csv, now)) > 0:
+        why = str(dig(csv, "status", "message", default=""))
+        return Plan(outcome=Requeue(rests, why, background=True), why=why)
     moved = step(csv, looked.around, now)
     actions = _actions(looked, moved)
     status = set_status(csv, moved.status, str(moved.status.get("message") or ""))
@@ -119,7 +143,15 @@ def plan(looked: Looked, now: datetime) -> Plan:
     if moved.install:
         # The status follows when the Deployments are written; see follow_up.
         return Plan(actions, why=why)
-    return Plan(actions, _outcome(moved), why, (*status, *_events(csv, moved)))
+    return Plan(actions, _outcome(moved, now), why, (*status, *_events(csv, moved)))
+
+
+def _rests(csv: Obj, now: datetime) -> float:
+    """Return the seconds until a failed installation is tried again: what it wrote would trigger it at once."""
+    since = time_or_none(dig(csv, "status", "lastTransitionTime", default=None))
+    if dig(csv, "status", "reason", default="") != "InstallComponentFailed" or since is None:
+        return 0.0
+    return AGAIN_S - (now - since).total_seconds()
 
 
 def _actions(looked: Looked, moved: Moved) -> tuple[tuple[Action, ...], ...]:
@@ -136,7 +168,7 @@ def _actions(looked: Looked, moved: Moved) -> tuple[tuple[Action, ...], ...]:
         body = {"metadata": {"annotations": {PROVIDED_APIS: moved.provided}}}
         steps.append((Patch(OPERATOR_GROUP, where, name_of(group), body, "what its operators provide"),))
     if moved.install:
-        steps += [(one,) for one in _deployments(looked)]
+        steps += first_steps(csv, looked.around)
     if moved.remove_deployments:
         names = {str(one.get("name")) for one in deployment_specs(csv)}
         found = [one for key, one in looked.around.deployments.items() if key in names]
@@ -145,16 +177,6 @@ def _actions(looked: Looked, moved: Moved) -> tuple[tuple[Action, ...], ...]:
         steps.append((Create(_condition(csv), "where the operator says that it is not ready to be upgraded"),))
     steps.append(copying(csv, moved, looked.around.groups, looked.copies, looked.namespaces, looked.copies_disabled))
     return tuple(one for one in steps if one)
-
-
-def _deployments(looked: Looked) -> Iterable[Apply]:
-    """Yield what writes the Deployments, as the service account of the OperatorGroup if it names one."""
-    groups = [one for one in looked.around.groups if namespace_of(one) == namespace_of(looked.csv)]
-    account, _ = account_of(groups)
-    user = f"system:serviceaccount:{account['namespace']}:{account['name']}" if account else ""
-    for spec in deployment_specs(looked.csv):
-        wanted = wanted_deployment(looked.csv, spec, looked.around.config)
-        yield Apply(wanted, MANAGER, f"a Deployment of {name_of(looked.csv)}", force=True, user=user)
 
 
 def _condition(csv: Obj) -> Obj:
@@ -180,13 +202,19 @@ def _condition(csv: Obj) -> Obj:
     }
 
 
-def _outcome(moved: Moved) -> Outcome:
+def _outcome(moved: Moved, now: datetime) -> Outcome:
     phase = moved.status.get("phase")
     if phase == PENDING:
         return Requeue(AGAIN_S, str(moved.status.get("message") or ""), background=True)
     if phase == INSTALLING:
         return Requeue(AGAIN_S, str(moved.status.get("message") or ""))
-    return Requeue(AGAIN_S, moved.error, background=True) if moved.error else Done()
+    if moved.error:
+        return Requeue(AGAIN_S, moved.error, background=True)
+    rotates = time_or_none(moved.status.get("certsRotateAt"))
+    if phase == SUCCEEDED and rotates is not None:
+        left = min(max((rotates - now).total_seconds(), 1.0), ROTATION_S)
+        return Requeue(left, "certificates are looked at again", background=True)
+    return Done()
 
 
 def _events(csv: Obj, moved: Moved) -> tuple[Action, ...]:
@@ -210,27 +238,41 @@ def _finish(looked: Looked) -> Plan:
     why = "its operator is removed"
     left = tuple(Delete.of(one, why) for one in (*looked.rights, *looked.copies.values()) if not is_terminating(one))
     last = _finalizers(csv, [one for one in finalizers(csv) if one != FINALIZER], why)
-    return Plan(tuple(one for one in (left, (last,)) if one), why=why)
+    there = looked.around.serving.definitions if looked.around.serving is not None else {}
+    converted = tuple(one for one in unconverted(csv, looked.around.csvs) if one.name in there)
+    return Plan(tuple(one for one in (left, converted, (last,)) if one), why=why)
 
 
 def follow_up(looked: Looked, done: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Looked, Plan] | None:
-    """Write the phase once the Deployments were written, or could not be."""
-    written = [one for one in results if isinstance(one.action, Apply) and one.action.obj.get("kind") == "Deployment"]
+    """Go on once the certificates are there, and write the phase once all was written, or could not be."""
     moved = step(looked.csv, looked.around, now) if not is_copied(looked.csv) else None
     if moved is None or not moved.install or any(one.action in done.status for one in results):
         return None
-    if not written and deployment_specs(looked.csv):
+    looked = replace(looked, carried=looked.carried.with_(results))
+    failed = next((one for one in results if not one.ok and not isinstance(one.action, Create)), None)
+    if failed is not None and passing(failed.error) and looked.carried.tries < MOST_TRIES:
+        return looked, Plan(looked.carried.left(_install_steps(looked)), why=str(failed.error))
+    made = looked.carried.certified
+    if failed is None and made and not looked.carried.registering:
+        further = replace(looked, carried=replace(looked.carried, registering=True))
+        return further, Plan(_install_steps(further), why="its certificates are there")
+    if failed is None and not looked.carried.deployed and deployment_specs(looked.csv):
         return None
-    failed = next((one for one in written if not one.ok), None)
-    status = moved.status
+    status = with_certificates(moved.status, tuple(made.values()), now)
     if failed is not None:
         forbidden = isinstance(failed.error, Forbidden)
         status = install_failed(looked.csv, str(failed.error), now, forbidden=forbidden)
     why = str(status.get("message") or "")
     after = Moved(status)
-    return looked, Plan(
-        outcome=_outcome(after), why=why, status=(*set_status(looked.csv, status, why), *_events(looked.csv, after))
-    )
+    events = _events(looked.csv, after)
+    return looked, Plan(outcome=_outcome(after, now), why=why, status=(*set_status(looked.csv, status, why), *events))
+
+
+def _install_steps(looked: Looked) -> tuple[tuple[Action, ...], ...]:
+    if not looked.carried.registering:
+        return first_steps(looked.csv, looked.around)
+    authorities = {deployment: one.authority for deployment, one in looked.carried.certified.items()}
+    return serving_steps(looked.csv, looked.around, authorities)
 
 
 def _observe(cache: Snapshot, ref: ObjectRef) -> Looked | None:
@@ -242,7 +284,7 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> Looked | None:
     original = cache.get(ObjectRef(*VERSIONS, home, ref.name)) if copied else None
     config = cache.get(ObjectRef(*CONFIGS, "", "cluster")) or {}
     mine = owner_labels(ref.name, ref.namespace)
-    rights = (*cache.objects(CLUSTER_ROLES), *cache.objects(CLUSTER_BINDINGS))
+    rights = [one for kind in (*_RBAC[:2], SERVICES_OF_APIS, *HOOKS) for one in _kinded(cache, kind, "")]
     every = cache.objects(VERSIONS)
     copies = {namespace_of(one): one for one in every if unwanted(one, csv)}
     namespaces = tuple(name_of(one) for one in cache.objects(NAMESPACES) if not is_terminating(one))
@@ -254,7 +296,7 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> Looked | None:
         tuple(one for one in rights if mine.items() <= labels_of(one).items()),
         bool(dig(config, "spec", "features", "disableCopiedCSVs", default=False)),
         original,
-        unlisted(cache, _KINDS),
+        unlisted=unlisted(cache, _KINDS),
     )
 
 
@@ -268,6 +310,7 @@ def _around(cache: Snapshot, csv: Obj) -> Around:
     needs = Needs(
         definitions=_definitions(cache, csv),
         accounts=by_name(cache.objects(ACCOUNTS, namespace)),
+        api_services=by_name(cache.objects(SERVICES_OF_APIS)),
         served=_served(cache, csv),
         grants=grants_of([*rbac, *_kinded(cache, BINDINGS, namespace)]),
         server_version=GIT_VERSION,
@@ -279,11 +322,25 @@ def _around(cache: Snapshot, csv: Obj) -> Around:
         by_name(cache.objects(CONDITIONS, namespace)),
         needs,
         dig(mine, "spec", "config", default=None),
+        _serving(cache, csv, needs) if served_by(csv) else None,
+    )
+
+
+def _serving(cache: Snapshot, csv: Obj, needs: Needs) -> Serving:
+    namespace, mine = namespace_of(csv), owner_labels(name_of(csv), namespace_of(csv))
+    hooks = (one for kind in HOOKS for one in _kinded(cache, kind, ""))
+    return Serving(
+        tuple(one for one in hooks if mine.items() <= labels_of(one).items()),
+        needs.api_services,
+        needs.definitions,
+        frozenset(name_of(one) for one in cache.objects(SERVICES, namespace)),
+        frozenset(name_of(one) for one in cache.objects(SECRETS, namespace)),
     )
 
 
 def _kinded(cache: Snapshot, kind: GroupKind, namespace: str) -> list[Obj]:
-    return [{**one, "kind": kind.kind} for one in cache.objects(kind, namespace)]
+    version = f"{kind.group}/v1"
+    return [{**one, "apiVersion": version, "kind": kind.kind} for one in cache.objects(kind, namespace)]
 
 
 def _definitions(cache: Snapshot, csv: Obj) -> dict[str, Obj]:
@@ -304,6 +361,32 @@ def _of_deployment(obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
     owner, home = labels_of(obj).get(OWNER), labels_of(obj).get(OWNER_NAMESPACE)
     if owner and home:
         yield ObjectRef(*VERSIONS, home, owner)
+
+
+def _of_owned(obj: Obj, _cache: Snapshot) -> Iterable[ObjectRef]:
+    """Map an object to the operators that own it."""
+    for one in owner_references(obj):
+        if one.get("kind") == VERSIONS.kind:
+            yield ObjectRef(*VERSIONS, namespace_of(obj), str(one.get("name")))
+
+
+def _of_secret(secret: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """Map a Secret, of which only the name is known, to the operators whose certificate it holds."""
+    for one in cache.objects(VERSIONS, namespace_of(secret)):
+        if any(secret_name(deployment) == name_of(secret) for deployment in served_by(one)):
+            yield ref_of(one)
+
+
+def _of_api(service: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
+    """Map an APIService to the operators that provide or require it."""
+    for one in cache.objects(VERSIONS):
+        required = dig(one, "spec", "apiservicedefinitions", "required", default=None) or ()
+        if any(api_name(each) == name_of(service) for each in (*owned_apis(one), *required)):
+            yield ref_of(one)
+
+
+def _available(service: Obj) -> object:
+    return [(one.get("type"), one.get("status")) for one in dig(service, "status", "conditions", default=None) or ()]
 
 
 def _of_definition(definition: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
@@ -348,6 +431,10 @@ def version_controller() -> Controller[Looked]:
             Watch(DEPLOYMENTS, _of_deployment),
             Watch(DEFINITIONS, _of_definition, differ(generation, lambda one: dig(one, "status", "conditions"))),
             Watch(ACCOUNTS, _neighbours, differ()),
+            Watch(SERVICES, _of_owned, differ()),
+            Watch(SECRETS, _of_secret, differ()),
+            Watch(SERVICES_OF_APIS, _of_api, differ(generation, _available, lambda one: one.get("spec"))),
+            *(Watch(kind, _of_deployment, differ(generation, labels_of)) for kind in HOOKS),
             Watch(CONDITIONS, _neighbours, differ(generation, lambda one: one.get("status"))),
             Watch(SUBSCRIPTIONS, _neighbours, differ(generation)),
             Watch(NAMESPACES, _every, differ(is_terminating)),
