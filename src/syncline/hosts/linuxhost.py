@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from syncline.base.clock import Clock
+from syncline.hosts.linuxplays import LinuxPlays
 from syncline.hosts.linuxroot import LinuxRoot
 from syncline.hosts.linuxunits import OfflineUnits, unit_files
 from syncline.hosts.nodepresence import MachineFacts
@@ -43,6 +44,7 @@ from syncline.machineconfig.agent.hosts import (
 from syncline.machineconfig.agent.provisioning.firstboot import FIPS_ENABLED, joining_of, kernel_fips
 from syncline.machineconfig.agent.staging.deployments import has_deployed
 from syncline.machineconfig.agent.staging.kernel import parsed_arguments
+from syncline.machineconfig.ansible.journal import JOURNAL, read_journal
 
 BOOT_ID, OFFLINE_BOOT_ID = "/proc/sys/kernel/random/boot_id", "/etc/machine-config-daemon/boot-id"
 REBOOT_REQUEST = "/run/syncline-node-agent/reboot"
@@ -70,7 +72,7 @@ class LinuxHost(LinuxRoot):
         super().__init__(root)
         self.running = root.resolve() == Path("/")
         self.offline = offline
-        self._clock = clock
+        self.clock = clock
         if self.running and offline:
             raise HostError("open", "/", "this system runs, so it is not offline")
 
@@ -180,7 +182,7 @@ class LinuxHost(LinuxRoot):
             return Done(6, f"usermod: user '{name}' does not exist")
         if ":" in hashed or "\n" in hashed:
             return Done(3, "usermod: invalid field")
-        mine[1:3] = [hashed, str(int(self._clock.now().timestamp()) // DAY_S)]
+        mine[1:3] = [hashed, str(int(self.clock.now().timestamp()) // DAY_S)]
         text = "".join(":".join(line) + "\n" for line in lines)
         try:
             self.write("/etc/shadow", text.encode(), mode=there.mode & 0o777, owner=(there.uid, there.gid))
@@ -244,6 +246,7 @@ class LinuxHosts:
         self._managed: tuple[str, ...] = ()
         self._observed: tuple[object, ...] | None = None
         self._looked = ""
+        self.player = LinuxPlays(host.root, host.running, host.clock)
         self._lock: int | None = None
 
     def lock(self) -> None:
@@ -279,6 +282,7 @@ class LinuxHosts:
             fixed=self._fixed(),
             touched=self._observed != self._stamp(),
             fresh=self._looked != self._boot_id(),
+            plays=read_journal(self._content(JOURNAL)),
         )
 
     def notes(self) -> list[str]:

@@ -125,15 +125,19 @@ class LiveCluster:
     ) -> LiveManager:
         """Install what the machine-config controllers need, and run them; returns once they watch. ``config_server``:
         host and port that serve joining machines. Raises ListenError."""
+        from syncline.assembly.machines.ansible import ansible_role
         from syncline.assembly.machines.objects import machineconfig_objects
         from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
         from syncline.assembly.machines.simulatedhosts import SimulatedHosts
+        from syncline.assembly.sources.playbooks import Playbooks
 
         settings = MachineConfigSettings(control_namespace)
         authority = str(self.kubeconfig["clusters"][0]["cluster"].get("certificate-authority-data") or "")
         hosts = SimulatedHosts(self.machines.room.machines, self.core.clock)
         role = machineconfig_role(settings, hosts=hosts, objects=machineconfig_objects(settings, authority))
         manager = await self.run_role(role)
+        if self.reader is not None:
+            await self.run_role(ansible_role(settings, Playbooks(self.reader.sources)))
         if config_server is not None:
             await self._start_config_server(control_namespace, *config_server, manager.loop.cache)
         return manager

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from syncline.assembly.machines.simulatedplays import SimulatedPlays
 from syncline.base.clock import Clock, format_time, parse_time
 from syncline.cluster.machines.machine import Entry, EntryKind, Layers, MachineState, Power, Unit
 from syncline.cluster.machines.simulated import Machines, SimulatedMachine
@@ -29,6 +30,7 @@ from syncline.machineconfig.agent.hosts import (
 from syncline.machineconfig.agent.provisioning.firstboot import FIPS_ENABLED, joining_of, kernel_fips
 from syncline.machineconfig.agent.staging.kernel import parsed_arguments
 from syncline.machineconfig.agent.staging.staging import born_with
+from syncline.machineconfig.ansible.journal import EMPTY, JOURNAL, Journal, read_journal
 
 SHADOW = "/etc/shadow"
 KINDS = {EntryKind.FILE: "file", EntryKind.DIRECTORY: "dir", EntryKind.SYMLINK: "symlink"}
@@ -306,6 +308,8 @@ class SimulatedHosts:
         self._stored: dict[str, tuple[bytes, Obj]] = {}
         self._observed: dict[str, int] = {}
         self._looked: dict[str, str] = {}
+        self.player = SimulatedPlays(self.host, clock)
+        self._journals: dict[str, tuple[bytes, Journal]] = {}
 
     def follow(self, wake: Callable[[str], None]) -> Callable[[], None]:
         """Call ``wake`` with the name of each machine that changed, or whose files did; returns the function that stops
@@ -345,6 +349,7 @@ class SimulatedHosts:
             fresh=self._looked.get(node) != state.boot_id,
             blank=stored is None and joining == Joining(),
             joining=joining,
+            plays=self._journal(machine),
         )
 
     def host(self, node: str) -> SimulatedHost:
@@ -416,6 +421,15 @@ class SimulatedHosts:
 
     def reboot(self, node: str, request: str) -> None:
         self.host(node).machine.request_reboot(request, self._clock.now())
+
+    def _journal(self, machine: SimulatedMachine) -> Journal:
+        entry = machine.root.read(JOURNAL)
+        if entry is None:
+            return EMPTY
+        known = self._journals.get(machine.name)
+        if known is None or known[0] is not entry.content:
+            known = self._journals[machine.name] = (entry.content, read_journal(entry.content))
+        return known[1]
 
     def _stored_config(self, machine: SimulatedMachine) -> Obj | None:
         entry = machine.root.read(CURRENT_CONFIG)

@@ -135,6 +135,8 @@ EXTENSIONS: tuple[Extension, ...] = (
     Extension("keep-cordon", "Node", _RIGHTS, "present or absent", ours=True),
     Extension("writing", "Node", _RIGHTS, "a MachineConfig's name", ours=True),
     Extension("writing-image", "Node", _RIGHTS, "an image", ours=True),
+    Extension("ansible", "Node", _RIGHTS, "JSON, 16000 characters", ours=True),
+    Extension("simulated-outcome", "AnsibleConfig", _RIGHTS, "JSON; nothing but simulated machines reads it"),
     Extension("staged-again", "Node", _RIGHTS, "a count", ours=True),
     Extension("unsupported-packages", "Node", _RIGHTS, "a count", ours=True),
     Extension("no-kubelet", "Node (taint)", _RIGHTS, "a taint of nodes without kubelet", ours=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from typing import Any, assert_never, get_args
+from typing import Any, TypeAlias, assert_never, get_args
 
 from syncline.base.action import Purpose, Work
 from syncline.kube.client import Request, Response, get
@@ -27,6 +27,7 @@ from syncline.machineconfig.agent.staging.staging import drop_staged, is_staged,
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
     Checked,
+    CheckPlays,
     CompareInstalled,
     DropStaged,
     EndFirstBoot,
@@ -35,11 +36,14 @@ from syncline.machineconfig.agent.steps import (
     Ignite,
     LookAtBoot,
     PinImages,
+    PlanPlays,
+    PlayStep,
     Provision,
     Pulled,
     PullImages,
     ReadServerAuthority,
     RebootHost,
+    RunPlays,
     RunService,
     SetUsers,
     StageSystem,
@@ -47,9 +51,13 @@ from syncline.machineconfig.agent.steps import (
     WriteAuthorities,
     WriteFiles,
 )
+from syncline.machineconfig.ansible.journal import Journal
+from syncline.machineconfig.ansible.running import Running, forget_plays
+from syncline.machineconfig.ansible.secrets import Secrets, no_secrets, read_secrets
 from syncline.machineconfig.names import INSTALLED
 
 HOST_STEPS = get_args(HostStep)
+Value: TypeAlias = Checked | Booted | Pulled | Journal | list[Obj] | None
 CRIO = "crio"
 CONFIG_MAPS = ResourceInfo("", "v1", "ConfigMap", "configmaps", namespaced=True)
 
@@ -63,12 +71,15 @@ class HostHandler:
     def handle(self, action: HostStep) -> Generator[Any, Any, Any]:
         if isinstance(action, ReadServerAuthority):
             return (yield from _server_authority())
+        secrets = (yield from read_secrets(action)) if isinstance(action, PlayStep) else no_secrets
         if self._hosts.in_place:
             yield from ()
-            return self._do(action)
-        return (yield Work(action.describe(), lambda: self._do(action), Purpose.MACHINES))
+            return self._do(action, secrets)
+        return (yield Work(action.describe(), lambda: self._do(action, secrets), Purpose.MACHINES))
 
-    def _do(self, action: HostStep) -> Checked | Booted | Pulled | list[Obj] | None:
+    def _do(self, action: HostStep, secrets: Secrets) -> Value:
+        if isinstance(action, PlayStep):
+            return self._play(action, secrets)
         if not isinstance(action, WriteFiles | SetUsers):
             return self._step(action)
         try:
@@ -76,7 +87,20 @@ class HostHandler:
         finally:  # also after a failure halfway: our own writes are no foreign change
             self._hosts.compared(action.node)
 
-    def _step(self, action: HostStep) -> Checked | Booted | Pulled | list[Obj] | None:  # noqa: C901  a table of types
+    def _play(self, action: PlayStep, secrets: Secrets) -> Journal:
+        hosts, node = self._hosts, action.node
+        facts = hosts.facts(node)
+        boot_id = facts.boot_id if facts is not None else ""
+        running = Running(node, hosts.host(node), hosts.player, action.config, boot_id, secrets)
+        match action:
+            case PlanPlays():
+                return running.plan(action.plays)
+            case CheckPlays():
+                return running.check(action.plays)
+            case RunPlays():
+                return running.run(action.plays)
+
+    def _step(self, action: HostStep) -> Value:  # noqa: C901  a table of types
         host = self._hosts.host(action.node)
         match action:
             case Provision():
@@ -104,6 +128,7 @@ class HostHandler:
                 stage_system(host, action, hosts.booted_image(action.node), hosts.command_line(action.node))
             case StoreConfig():
                 self._hosts.store(action.node, action.config, action.image)
+                forget_plays(host, action.config)
             case RunService():
                 _run_service(host, action)
             case RebootHost():
@@ -117,6 +142,8 @@ class HostHandler:
                 return _irreconcilable(host, action)
             case ReadServerAuthority():
                 raise AssertionError("it is asked of the cluster, not of a host")
+            case PlanPlays() | CheckPlays() | RunPlays():
+                raise AssertionError("it has a way of its own")
             case PullImages():
                 return pull_images(self._hosts, action)
             case PinImages():

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG
 from syncline.kube.objects import Obj, name_of
 from syncline.machineconfig.agent.host import Host, HostError
+from syncline.machineconfig.ansible.journal import EMPTY, Journal
+from syncline.machineconfig.ansible.order import Player
 
 CURRENT_CONFIG = "/etc/machine-config-daemon/currentconfig"
 CURRENT_IMAGE_FILE = "/etc/machine-config-daemon/currentimage"
@@ -43,7 +45,8 @@ class HostFacts:
     """Facts about a machine. ``up``: running and not about to reboot; ``stored``, ``image``: MachineConfig and
     image-mode image recorded on the disk; ``fips``: whether the kernel runs in FIPS mode, or None; ``touched``: others
     changed files since the last comparison; ``fresh``: the booted system is not compared yet; ``blank``: it has no
-    system yet and takes its pool's config; ``fixed``: set if kernel and packages cannot be changed."""
+    system yet and takes its pool's config; ``fixed``: set if kernel and packages cannot be changed; ``plays``: what the
+    disk records of Ansible."""
 
     boot_id: str
     up: bool = True
@@ -56,6 +59,7 @@ class HostFacts:
     blank: bool = False
     fixed: FixedSystem | None = None
     joining: Joining = Joining()
+    plays: Journal = EMPTY
 
 
 def stored_config(content: bytes) -> Obj:
@@ -124,4 +128,9 @@ class Hosts(Protocol):
 
     def reboot(self, node: str, request: str) -> None:
         """Reboot once per request, which consists of MachineConfig name, dot and boot id. Raises OSError."""
+        ...
+
+    @property
+    def player(self) -> Player:
+        """Who runs Ansible on these machines."""
         ...

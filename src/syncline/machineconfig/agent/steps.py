@@ -286,6 +286,48 @@ class PinImages(Action):
         return f"pin {len(self.images)} images on {self.node}"
 
 
+@dataclass(frozen=True)
+class PlanPlays(Action):
+    """Check what the plays of ``config`` would change. Its value, and that of the next two, is the
+    :class:`~syncline.machineconfig.ansible.journal.Journal`."""
+
+    node: str
+    config: Obj = field(repr=False)
+    plays: tuple[str, ...]
+    reason: str
+
+    def describe(self) -> str:
+        return f"check on {self.node} what AnsibleConfig {', '.join(self.plays)} would change"
+
+
+@dataclass(frozen=True)
+class RunPlays(Action):
+    """Run the plays of ``config`` that are due, and check that a second run would change nothing."""
+
+    node: str
+    config: Obj = field(repr=False)
+    plays: tuple[str, ...]
+    reason: str
+
+    def describe(self) -> str:
+        return f"run AnsibleConfig {', '.join(self.plays)} on {self.node}"
+
+
+@dataclass(frozen=True)
+class CheckPlays(Action):
+    """Check the plays of ``config`` for drift."""
+
+    node: str
+    config: Obj = field(repr=False)
+    plays: tuple[str, ...]
+    reason: str
+
+    def describe(self) -> str:
+        return f"look for drift from AnsibleConfig {', '.join(self.plays)} on {self.node}"
+
+
+PlayStep: TypeAlias = PlanPlays | RunPlays | CheckPlays
+
 HostStep: TypeAlias = (
     Provision
     | Ignite
@@ -305,4 +347,7 @@ HostStep: TypeAlias = (
     | CompareInstalled
     | PullImages
     | PinImages
+    | PlanPlays
+    | RunPlays
+    | CheckPlays
 )

@@ -20,6 +20,12 @@ def file_of(path: str, text: str, mode: int = 0o644) -> Obj:
     return {"overwrite": True, "path": path, "contents": contents, "mode": mode}
 
 
+def data_file(path: str, content: bytes, mode: int = 0o644) -> Obj:
+    """Return an Ignition file of bytes that are no text."""
+    source = f"data:;base64,{base64.b64encode(content).decode()}"
+    return {"overwrite": True, "path": path, "contents": {"compression": "", "source": source}, "mode": mode}
+
+
 def made_config(
     name: str,
     role: str,

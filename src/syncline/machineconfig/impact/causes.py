@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from syncline.kube.kinds.ansible import ANSIBLE_CONFIG
 from syncline.kube.objects import Obj, dig, name_of, owner_references
 from syncline.machineconfig.agent.actions import NONE, REBOOT, Action, Consequence
 from syncline.machineconfig.agent.planning.work import Work
+from syncline.machineconfig.ansible.play import ROOT
 from syncline.machineconfig.configs.compare import Change, changes
 from syncline.machineconfig.render.origins import Part, parts_of
 from syncline.machineconfig.render.refusal import RenderError
@@ -21,6 +23,7 @@ _KINDS = {
     "file": ("file",),
     "unit": ("unit",),
     "sshkey": ("user", "group"),
+    ANSIBLE_CONFIG.kind: ("file",),
 }
 """Parts that belong to a consequence, as the comparison of two configs calls them."""
 _PartsBySide = tuple[Mapping[tuple[str, str], Part], Mapping[tuple[str, str], Part]]
@@ -118,7 +121,7 @@ def _cause(
     pending: bool,
 ) -> Cause:
     kinds = _KINDS[one.kind]
-    mine = [each for each in found if each.kind in kinds and (not one.name or each.name == one.name)]
+    mine = [each for each in found if each.kind in kinds and _belongs(one, each.name)]
     config = next((name for each in mine if (name := _source(each, report, sides))), "")
     if not mine and one.name:
         config = _source(Change(kinds[0], one.name, "changed"), report, sides)
@@ -126,6 +129,12 @@ def _cause(
     field = f"{one.kind} {one.name}".strip() if one.kind != "sshkey" else "passwd"
     text = ", ".join(dict.fromkeys(_words(each) for each in mine)) or "written differently, to the same effect"
     return Cause(field, text, actions, _why(one), config, _origin(config, sides), pending)
+
+
+def _belongs(one: Consequence, name: str) -> bool:
+    if one.kind == ANSIBLE_CONFIG.kind:
+        return name.startswith(f"{ROOT}/{one.name}/")
+    return not one.name or name == one.name
 
 
 def _quiet(each: Change, report: _PartsBySide, sides: Sides) -> Cause:
@@ -137,6 +146,8 @@ def _quiet(each: Change, report: _PartsBySide, sides: Sides) -> Cause:
 
 def _why(one: Consequence) -> str:
     if one.policy is not None:
+        if one.kind == ANSIBLE_CONFIG.kind:
+            return f"it runs {one.policy} before"
         return "policy for ssh keys" if one.kind == "sshkey" else f"policy for {one.policy}"
     return "no policy" if one.kind in ("file", "unit") else ALWAYS if REBOOT in one.actions else ""
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.machineconfig.ansible.journal import FAILED, NOT_IDEMPOTENT, REPORT, reported
 from syncline.machineconfig.drain.progress import BLOCKED
 from syncline.machineconfig.names import (
     CURRENT,
@@ -20,6 +21,7 @@ from syncline.machineconfig.names import (
     DESIRED_IMAGE,
     DONE,
     FAILED_STATES,
+    LAST_DRAIN,
     STATE,
     TOPOLOGY,
     UPDATE_TAINT,
@@ -35,7 +37,8 @@ CORE_OS = ("Red Hat Enterprise Linux CoreOS", "Fedora Linux", "CentOS Stream Cor
 class NodeFacts:
     """Facts of a node that its pool needs. ``notes``: its annotations as they are; ``readable``: the same for a typed
     client (one non-text value makes them empty). ``image``: it is targeted at an image; ``between_images``: and has
-    one. ``not_ready``: why workloads cannot be scheduled there. ``blocked``: its drain may be blocked."""
+    one. ``not_ready``: why workloads cannot be scheduled there. ``blocked``: its drain may be blocked. ``unplayed``: it
+    is cordoned for its update, in which Ansible failed."""
 
     name: str
     notes: dict[str, str]
@@ -51,6 +54,7 @@ class NodeFacts:
     unavailable: bool
     tainted: bool
     blocked: bool
+    unplayed: bool
 
 
 class ObservedNode(dict[str, Any]):
@@ -106,7 +110,13 @@ def _read(node: Obj) -> NodeFacts:
         ready is not None or (not done and not failing),
         _tainted(node),
         BLOCKED in readable,
+        failing and bool(dig(node, "spec", "unschedulable")) and _unplayed(readable),
     )
+
+
+def _unplayed(notes: dict[str, str]) -> bool:
+    drained = notes.get(LAST_DRAIN, "").startswith("drain-")
+    return drained and any(one.phase in (FAILED, NOT_IDEMPOTENT) for one in reported(notes.get(REPORT, "")).values())
 
 
 def mcd_state(node: Obj) -> str:

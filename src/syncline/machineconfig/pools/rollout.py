@@ -194,6 +194,7 @@ def _update(
         state.wait(pool, *_behind(pool, nodes, layering, Reason.QUORUM, "masters are updated first, all of them"))
         tell_status(state, world, pool, now)
         return 0
+    _take_again(state, world, pool, nodes)
     candidates, capacity = all_candidates(pool, nodes, 0 if arbiter_down else limit, layering)
     if arbiter_down:
         state.wait(pool, *_behind(pool, nodes, layering, Reason.QUORUM, "an arbiter is down: masters wait for it"))
@@ -273,6 +274,16 @@ def _taints(node: Obj, without: bool) -> tuple[Obj, ...]:
     mark = (UPDATE_TAINT["key"], UPDATE_TAINT["effect"])
     others = [t for t in dig(node, "spec", "taints", default=[]) if (t.get("key"), t.get("effect")) != mark]
     return tuple(others) if without else (*others, UPDATE_TAINT)
+
+
+def _take_again(state: PoolState, world: World, pool: Obj, nodes: Sequence[Obj]) -> None:
+    """Target nodes again that are down since Ansible failed in their update: a new commit is the way to mend it, and
+    takes no other node down. (Upstream leaves a node that failed after its drain to a person.)"""
+    layering = world.layering(pool)
+    candidate = candidates_of(pool, layering)
+    again = [node for node, each in zip(nodes, facts_of_all(nodes), strict=True) if each.unplayed and candidate(each)]
+    if again and name_of(pool) not in world.resting:
+        _note_targets(state, world, pool, choose_targets(pool, again, len(again), layering))
 
 
 def _take(

@@ -62,6 +62,7 @@ class TaskResult:
     delegated: str = ""
     """The host of ``delegate_to``."""
     handler: bool = False
+    tags: tuple[str, ...] = ()
     notifies: tuple[str, ...] = ()
     asynchronous: bool = False
     censored: bool = False
@@ -195,6 +196,7 @@ def _result(found: Mapping[str, Any], folder: str) -> TaskResult:
         role=_text(found, "role"),
         delegated=_text(found, "delegated"),
         handler=bool(found["handler"]),
+        tags=tuple(str(each)[:500] for each in found.get("tags", ())[:100]),
         notifies=tuple(str(each)[:500] for each in found["notifies"][:100]),
         asynchronous=bool(found["asynchronous"]),
         censored=censored,

@@ -15,6 +15,7 @@ from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG_POOL
 from syncline.kube.objects import GVK, Obj, annotations_of, name_of, resource_version
 from syncline.machineconfig.agent.planning.notes import FINALIZE_FAILURE, UNSUPPORTED
 from syncline.machineconfig.agent.planning.observe import AgentObserved
+from syncline.machineconfig.ansible.journal import REPORT, report_text
 from syncline.machineconfig.names import (
     CURRENT,
     CURRENT_IMAGE,
@@ -31,7 +32,7 @@ NODE = GVK("", "v1", "Node")
 COMPONENT = "machineconfigdaemon"
 MAX_REASON = 2000
 REPORTED_OF_MASTERS = (CURRENT, DESIRED, STATE, REASON, CURRENT_IMAGE, DESIRED_IMAGE)
-REPORT = "irreconcilableChanges"
+CHANGES = "irreconcilableChanges"
 
 
 class Script:
@@ -46,7 +47,7 @@ class Script:
         self.steps: list[tuple[Step, ...]] = []
         self._observed, self._now, self._why = observed, now, why
         self._record, self._node, self._proven = observed.record, observed.node, proven
-        self._unreported = self._finalization() | self._packages()
+        self._unreported: dict[str, str | None] = {**self._finalization(), **self._packages(), **self._plays()}
 
     def annotate(self, notes: Mapping[str, str | None]) -> None:
         notes = {**self._unreported, **notes}
@@ -88,6 +89,11 @@ class Script:
             return {}
         return {UNSUPPORTED: str(found)}
 
+    def _plays(self) -> dict[str, str | None]:
+        """Return the report of plays, if it changed; None removes it."""
+        text, have = report_text(self._observed.facts.plays), annotations_of(self._node)
+        return {} if text == have.get(REPORT, "") else {REPORT: text or None}
+
     def event(self, reason: str, message: str, *, warning: bool = False) -> None:
         self.do(Emit(self._observed.node, reason, message, COMPONENT, warning=warning))
 
@@ -111,8 +117,8 @@ class Script:
         record = self._record
         if record is None:
             return
-        status = {key: value for key, value in (record.get("status") or {}).items() if key != REPORT}
-        status |= {REPORT: list(changes)} if changes else {}
+        status = {key: value for key, value in (record.get("status") or {}).items() if key != CHANGES}
+        status |= {CHANGES: list(changes)} if changes else {}
         if status == (record.get("status") or {}):
             return
         self._note(record, status, f"node {name_of(self._observed.node)}: {len(changes)} fields do not hold")

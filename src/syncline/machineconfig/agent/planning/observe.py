@@ -11,6 +11,7 @@ from syncline.kube.objects import Obj, ObjectRef, annotations_of, dig, name_of
 from syncline.machineconfig.agent.hosts import HostFacts, Hosts
 from syncline.machineconfig.agent.planning.due import Due, OnDisk, reported_by, update_due
 from syncline.machineconfig.agent.planning.notes import WRITING, WRITING_IMAGE
+from syncline.machineconfig.agent.planning.work import Played
 from syncline.machineconfig.agent.provisioning.firstboot import Booted
 from syncline.machineconfig.agent.steps import Checked
 from syncline.machineconfig.names import (
@@ -50,7 +51,8 @@ class AgentObserved:
     written, ``desired`` is the config being written. ``provisioning``: the first config of a machine without
     annotations. ``policies``: the effective ones, None while the status is outdated. ``misplaced``: why no pool can be
     determined. ``checked``, ``booted``, ``irreconcilable``, ``server``: results of this reconcile (disk, running
-    system, settings it will never have, the API server's certificates), None until read. ``pool``: the owner."""
+    system, settings it will never have, the API server's certificates), None until read. ``pool``: the owner.
+    ``looked``: this reconcile checked the plays for drift."""
 
     node: Obj
     facts: HostFacts
@@ -67,6 +69,11 @@ class AgentObserved:
     controller_config: Obj | None = None
     pool: Obj | None = None
     server: bytes | None = None
+    looked: bool = False
+
+    @property
+    def played(self) -> Played:
+        return Played(self.facts.plays, self.facts.boot_id)
 
     @property
     def topology(self) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from syncline.base.clock import time_or_none
+from syncline.base.clock import format_time, time_or_none
 from syncline.control.plan import Plan, Requeue
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.agent.files.authorities import AUTHORITIES, AuthorityError, authorities_due
@@ -27,6 +27,7 @@ from syncline.machineconfig.agent.planning.notes import (
     reboot_request,
 )
 from syncline.machineconfig.agent.planning.observe import AgentObserved
+from syncline.machineconfig.agent.planning.playing import ansible_drift, unplayed
 from syncline.machineconfig.agent.planning.resting import come_to_rest, watch
 from syncline.machineconfig.agent.planning.undoing import put_back
 from syncline.machineconfig.agent.planning.updating import plan_update
@@ -76,6 +77,10 @@ def plan_agent(observed: AgentObserved, now: datetime, settings: AgentSettings =
         return _after_reboot(observed, now)
     if drain_is_open(observed.node):
         return _await_drain(observed, have[DESIRED_DRAIN], now, settings)
+    until = facts.plays.under_way(now)
+    if until is not None:
+        left = (until - now).total_seconds()
+        return Plan(outcome=Requeue(left, "a run of Ansible"), why=f"{name} runs Ansible until {format_time(until)}")
     if have.get(WRITING):
         # An interrupted reconcile is repeated from its start: nothing records how far it came.
         begun = observed.begun
@@ -88,9 +93,14 @@ def plan_agent(observed: AgentObserved, now: datetime, settings: AgentSettings =
         return fail(observed, str(error), now)
     if facts.forced and observed.desired is not None and facts.stored is not None:
         return plan_update(observed, Due(facts.stored, observed.desired, facts.image, have.get(DESIRED_IMAGE, "")), now)
-    if due is None:
-        return watch(observed, now)
-    return come_to_rest(observed, due, now) if due.arrived else plan_update(observed, due, now)
+    if due is not None and not due.arrived:
+        return plan_update(observed, due, now)
+    if facts.stored is not None and unplayed(observed):
+        return plan_update(observed, Due(facts.stored, facts.stored, facts.image, facts.image), now)
+    drift = ansible_drift(observed, now)
+    if drift is not None:
+        return drift
+    return watch(observed, now) if due is None else come_to_rest(observed, due, now)
 
 
 def _authorities(observed: AgentObserved, now: datetime) -> Plan | None:

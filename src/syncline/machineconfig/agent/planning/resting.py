@@ -19,6 +19,7 @@ from syncline.machineconfig.agent.planning.notes import (
     WRITING_IMAGE,
 )
 from syncline.machineconfig.agent.planning.observe import AgentObserved
+from syncline.machineconfig.agent.planning.playing import next_check
 from syncline.machineconfig.agent.staging.imagemode import embedded
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
@@ -126,4 +127,4 @@ def watch(observed: AgentObserved, now: datetime) -> Plan:
         return fail(observed, observed.checked.difference.text, now, event=event)
     script = Script(observed, now, f"{name} has {target}")
     script.phase(Phase("Updated", "True", "Updated", f"Node {name} Updated"))
-    return script.plan()
+    return script.plan(next_check(observed, now))

@@ -13,14 +13,18 @@ from syncline.kube.objects import name_of
 from syncline.machineconfig.agent.files.script import Script, fail, say_degraded
 from syncline.machineconfig.agent.planning.observe import AgentObserved
 from syncline.machineconfig.agent.planning.plan import AgentSettings, plan_agent
+from syncline.machineconfig.agent.planning.playing import interrupted
 from syncline.machineconfig.agent.planning.undoing import UNDOING, undo
 from syncline.machineconfig.agent.steps import (
     CheckDisk,
+    CheckPlays,
     CompareInstalled,
     DropStaged,
     LookAtBoot,
+    PlanPlays,
     ReadServerAuthority,
     RebootHost,
+    RunPlays,
     RunService,
     SetUsers,
     StageSystem,
@@ -30,7 +34,7 @@ from syncline.machineconfig.agent.steps import (
 )
 
 UPSTREAM = AgentSettings()
-QUESTIONS = (CheckDisk, CompareInstalled, LookAtBoot, ReadServerAuthority)
+QUESTIONS = (CheckDisk, CompareInstalled, LookAtBoot, ReadServerAuthority, PlanPlays, CheckPlays)
 """Steps whose values decide what comes next."""
 
 
@@ -43,10 +47,16 @@ def answered(observed: AgentObserved, question: Step, value: Any) -> AgentObserv
             return replace(observed, server=value)
         case CompareInstalled():
             return replace(observed, irreconcilable=value)
+        case PlanPlays() | CheckPlays():
+            looked = observed.looked or isinstance(question, CheckPlays)
+            return replace(observed, facts=replace(observed.facts, plays=value), looked=looked)
     return replace(observed, checked=value)
 
 
-_UNDONE = (WriteFiles, SetUsers, DropStaged, StageSystem, StoreConfig, RunService, RebootHost)
+_UNDONE = (WriteFiles, SetUsers, DropStaged, StageSystem, StoreConfig, RunService, RebootHost, RunPlays)
+
+_UNCHANGED = (WriteAuthorities, PlanPlays, CheckPlays)
+"""Steps whose failure changed nothing."""
 
 
 def settle_agent(
@@ -64,12 +74,15 @@ def settle_agent(
         for result in answers:
             observed = answered(observed, result.action, result.value)
         return observed, plan_agent(observed, now, settings)
-    unwritten = next((r for r in results if not r.ok and isinstance(r.action, WriteAuthorities)), None)
+    unwritten = next((r for r in results if not r.ok and isinstance(r.action, _UNCHANGED)), None)
     if unwritten is not None:
         return observed, fail(observed, str(unwritten.error), now)
     failed = next((r for r in results if not r.ok and isinstance(r.action, _UNDONE)), None)
     if failed is None:
         return None
+    observed, then = interrupted(observed, failed, now)
+    if then is not None:
+        return observed, then
     if failed.action.reason == UNDOING:
         script = Script(observed, now, str(failed.error), proven=True)
         say_degraded(script, name_of(observed.node), str(failed.error))

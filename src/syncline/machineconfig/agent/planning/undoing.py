@@ -23,6 +23,7 @@ from syncline.machineconfig.agent.planning.observe import AgentObserved
 from syncline.machineconfig.agent.steps import (
     DropStaged,
     RebootHost,
+    RunPlays,
     RunService,
     SetUsers,
     StageSystem,
@@ -92,6 +93,7 @@ def undo(observed: AgentObserved, done: Sequence[Step], failed: Result, now: dat
                 script.do(SetUsers(name, new, old, UNDOING))
             case WriteFiles(old=old, new=new) if old is not None:
                 script.do(WriteFiles(name, new, old, False, UNDOING, rotated=True))
-    script.annotate({REBOOT_FROM: None, **(NOT_WRITING if isinstance(action, RunService | RebootHost) else {})})
+    whole = isinstance(action, RunService | RebootHost | RunPlays)  # no step is half done
+    script.annotate({REBOOT_FROM: None, **(NOT_WRITING if whole else {})})
     give_up(script, name, text, protected=not isinstance(action, RebootHost))
     return script.plan(Retry(text))

@@ -19,11 +19,13 @@ from syncline.machineconfig.agent.planning.notes import (
     POST_ACTION,
     REBOOT_FROM,
     REBOOTING,
+    STAGED_AGAIN,
     WRITING,
     WRITING_IMAGE,
     reboot_request,
 )
 from syncline.machineconfig.agent.planning.observe import AgentObserved
+from syncline.machineconfig.agent.planning.playing import plan_first
 from syncline.machineconfig.agent.planning.work import Irreconcilable, Work, work_of
 from syncline.machineconfig.agent.staging.beyond import beyond_reach
 from syncline.machineconfig.agent.staging.imagemode import extracted
@@ -31,6 +33,7 @@ from syncline.machineconfig.agent.steps import (
     CheckDisk,
     DropStaged,
     RebootHost,
+    RunPlays,
     RunService,
     SetUsers,
     StageSystem,
@@ -74,7 +77,9 @@ def plan_update(observed: AgentObserved, due: Due, now: datetime) -> Plan:
     beyond = beyond_reach(observed.node, observed.facts.fixed, new)
     if beyond:
         return _refuse(observed, old, new, beyond, now)
-    fresh = begun and due.arrived  # nothing changes: the node has not booted its first config
+    have = annotations_of(observed.node)
+    again = STAGED_AGAIN in have or STATE not in have
+    fresh = begun and due.arrived and again  # nothing changes: the node has not booted its first config
     try:
         work = work_of(
             old,
@@ -83,6 +88,7 @@ def plan_update(observed: AgentObserved, due: Due, now: datetime) -> Plan:
             observed.waived,
             forced=observed.facts.forced or fresh,
             fips=observed.facts.fips,
+            played=observed.played,
         )
     except Irreconcilable as error:
         return _refuse(observed, old, new, str(error), now)
@@ -90,7 +96,8 @@ def plan_update(observed: AgentObserved, due: Due, now: datetime) -> Plan:
         script = _begun(observed, now, str(error))
         give_up(script, name, str(error))
         return script.plan(Retry(str(error)))
-    return _carry_out(observed, old, new, work, now)
+    first = None if begun else plan_first(observed, new, work)
+    return first or _carry_out(observed, old, new, work, now)
 
 
 def _misplaced(observed: AgentObserved, now: datetime) -> Plan:
@@ -187,6 +194,8 @@ def _write(script: Script, observed: AgentObserved, old: Obj, new: Obj, work: Wo
     if changes.passwd:
         script.do(SetUsers(name, old, new, why))
     _stage(script, old, StageSystem(name, old, new, changes, why, again=WRITING in annotations_of(observed.node)))
+    if work.plays:
+        script.do(RunPlays(name, new, tuple(play.name for play in work.plays), why))
     script.do(StoreConfig(name, config, why, own))
     script.phase(
         Phase(executed, "True", applied, "Updated the Files and OS on disk as a part of the in progress phase"),

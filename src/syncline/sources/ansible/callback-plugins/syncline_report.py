@@ -6,6 +6,9 @@
 # ansible-playbook, a process of its own, loads it (see NOTICE).
 """Write what a play does as JSON lines to the descriptor that SYNCLINE_REPORT names, one line per event.
 
+With SYNCLINE_REBOOTED, a JSON list of positions, "reboot" tasks there pass without doing anything ("*": all of them),
+and the play ends at any other one that would reboot.
+
 With SYNCLINE_ANSWER, a second descriptor, each result waits for one byte from it: the reader looks at the files that
 the task left before the next task begins. If the reader is gone, the play ends: it never runs unobserved.
 """
@@ -26,7 +29,8 @@ DOCUMENTATION = """
 """
 
 MOST_MESSAGE, MOST_DIFF, MOST_ITEMS = 4000, 24000, 50
-GONE = 97
+GONE, REBOOT = 97, 98
+REBOOTS = ("reboot", "ansible.builtin.reboot", "ansible.legacy.reboot")
 
 
 class CallbackModule(CallbackBase):
@@ -41,6 +45,7 @@ class CallbackModule(CallbackBase):
         for descriptor in (self._out, self._answer):
             if descriptor >= 0:
                 os.set_inheritable(descriptor, False)
+        self._rebooted = json.loads(os.environ.get("SYNCLINE_REBOOTED", "null"))
         self._begun = {}
         self._handlers = set()
 
@@ -67,6 +72,9 @@ class CallbackModule(CallbackBase):
         self._start(task)
 
     def _start(self, task):
+        passes = self._rebooted is not None and ("*" in self._rebooted or _position(task) in self._rebooted)
+        if passes and task.action in REBOOTS:
+            task.action, task.args = "ansible.builtin.debug", {"msg": "the machine has rebooted"}
         self._begun[task._uuid] = (time.time(), time.monotonic())
         self._write(event="start", name=_short(task.get_name()), position=_position(task), module=task.action)
 
@@ -99,6 +107,7 @@ class CallbackModule(CallbackBase):
             host=result.host.get_name(),
             delegated=_short(task.delegate_to),
             handler=task._uuid in self._handlers,
+            tags=[_short(each) for each in list(task.tags)[:MOST_ITEMS]],
             notifies=[_short(each) for each in (task.notify or ())[:MOST_ITEMS]],
             asynchronous=bool(task.async_val),
             censored=hidden,
@@ -108,6 +117,8 @@ class CallbackModule(CallbackBase):
             started=wall,
             seconds=round(time.monotonic() - began, 3),
         )
+        if self._rebooted is not None and task.action in REBOOTS and state == "failed":
+            os._exit(REBOOT)  # no rescue runs, and nothing of the play goes on before the reboot
 
     def _message(self, found):
         """The module's message; of a command that failed what it printed; of a loop those of its items."""
