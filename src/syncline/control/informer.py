@@ -19,6 +19,8 @@ from syncline.kube.errors import ApiError, Unanswered, error_from_status
 from syncline.kube.objects import GroupKind, Obj, ResourceInfo, meta, name_of, namespace_of, resource_version
 
 CRDS = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+LOOK_S = 600.0
+"""Seconds between two looks at what a server serves, where kinds are missing and their definitions are not watched."""
 Part = tuple[GroupKind, str]
 """What one informer watches: a kind, and the namespace if it has one for each."""
 CHANGES = ("ADDED", "MODIFIED", "DELETED")

@@ -171,6 +171,14 @@ def informers_of(watched: Watched, info: ResourceInfo) -> tuple[Informer, ...]:
     return tuple(Informer(info, watched.cache, one) for one in scopes)
 
 
+def awaits_kinds(watched: Watched) -> bool:
+    """Return whether kinds are wanted that are not served, and no definition that is watched will announce them."""
+    if watched.scopes.get(CRDS, WHOLE) is not None:
+        return False
+    wanted = (kind for kind in watched.wanted_kinds() if watched.scopes.get(kind, WHOLE) is not None)
+    return any(watched.mapper.preferred(kind) is None for kind in wanted)
+
+
 class Joined:
     """Another cluster of a loop, with its own cache; a driver watches it for the loop."""
 

@@ -18,8 +18,8 @@ from typing import Any, Protocol, TypeVar
 from syncline.base.action import Work
 from syncline.base.clock import Clock, steady_now
 from syncline.control.executor import Together
-from syncline.control.informer import CRDS, Informer, Part
-from syncline.control.loop import ControlLoop, Watched, informers_of, part_of
+from syncline.control.informer import CRDS, LOOK_S, Informer, Part
+from syncline.control.loop import ControlLoop, Watched, awaits_kinds, informers_of, part_of
 from syncline.control.pools import Pools
 from syncline.control.vitals import Complaints, Health, LeaseSigns, Signs, WatchSigns, verdict
 from syncline.control.workqueue import Key, backoff_s
@@ -187,6 +187,10 @@ async def _together(wanted: Together, port: Port, run: Callable[[Work], Awaitabl
     return results
 
 
+def _middle() -> float:
+    return 0.5
+
+
 def _name(part: Part) -> str:
     kind, space = part
     return f"{kind} in {space}" if space else str(kind)
@@ -295,7 +299,10 @@ class LiveWatches:
 
     async def _keep_discovering(self, group: asyncio.TaskGroup) -> None:
         while True:
-            await self._rediscover.wait()
+            late = LOOK_S * (1 + (self._draw or _middle)()) / 1.5 if awaits_kinds(self.watched) else None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(late):
+                    await self._rediscover.wait()
             self._rediscover.clear()
             await self._discover(group)
 

@@ -22,8 +22,8 @@ from syncline.base.action import Unfinished, Work
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.control.executor import run_in_place
-from syncline.control.informer import CRDS, Informer, Part
-from syncline.control.loop import ControlLoop, Watched, informers_of, part_of
+from syncline.control.informer import CRDS, LOOK_S, Informer, Part
+from syncline.control.loop import ControlLoop, Watched, awaits_kinds, informers_of, part_of
 from syncline.control.workqueue import Key
 from syncline.kube.client import Batch, Transport, taking
 from syncline.kube.errors import ApiError, Forbidden, error_from_status
@@ -92,11 +92,14 @@ class WatchActor:
         """Kinds whose last request failed."""
         self.stirred: Callable[[], None] = lambda: None
         """Called when there are events to take in, for drivers of very many actors."""
+        self._look_at: datetime | None = None
+        """When to look again for kinds that are wanted and not served."""
         self._again: datetime | None = None
         """When what failed twice is requested again: a server that does not answer is not asked all the time."""
 
     def next_due(self, *, foreground_only: bool) -> datetime | None:
-        return None if foreground_only else self._again
+        times = [one for one in (self._again, self._look_at) if one is not None and not foreground_only]
+        return min(times, default=None)
 
     def step(self) -> bool:
         return False
@@ -109,6 +112,8 @@ class WatchActor:
         if self._again is not None and self._clock.now() >= self._again:
             self._again = None
             self._news |= dict.fromkeys(sorted(self._failed))
+        if self._look_at is not None and self._clock.now() >= self._look_at:
+            self._look_at, self._stale_discovery = None, True
         moved = self._again is None and self._refresh_discovery()
         if not self._news:
             return moved
@@ -130,8 +135,10 @@ class WatchActor:
         except ApiError:
             self._again = self._clock.now() + RETRY
             return False
-        self._stale_discovery = False
+        self._stale_discovery, self._look_at = False, None
         self.watched.mapper.replace(found)
+        if awaits_kinds(self.watched):
+            self._look_at = self._clock.now() + timedelta(seconds=LOOK_S)
         wanted = self.watched.wanted_kinds() | {CRDS}
         for kind in sorted(wanted):
             info = self.watched.mapper.preferred(kind)
