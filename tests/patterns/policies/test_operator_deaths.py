@@ -7,13 +7,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.assembly.test_deploy import manifests
 from tests.fleet.world import Fleet, Member, Wrap
 from tests.patterns.operating import OLM, Flaky, bundle, channel, package
 from tests.patterns.policies.test_operators import POLICIES, operator_policy, post
 from tests.patterns.policies.world import namespace
 
+from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.operators.folders import FolderCatalogs
 from syncline.assembly.operators.role import folder_role
+from syncline.cluster.access.users import service_account_user
+from syncline.control.executor import run_in_place
 from syncline.kube.objects import Obj
 from syncline.patterns.operators.behaving import Behaviours
 from syncline.patterns.operators.catalogs.reading import read_catalog
@@ -142,4 +146,14 @@ def test_an_agent_killed_after_any_write_of_an_operator_policy_installs_and_remo
 def test_refused_writes_and_lost_answers_change_nothing_in_the_end(fleet: Fleet, every: int) -> None:
     fleet.start_agent("c1", wrap_own=lambda inner: Flaky(inner, every))
     Story(fleet, f"f{every}").run()
+    fleet.start_agent("c1")
+
+
+def test_the_rights_of_the_file_are_enough_for_operator_policies(fleet: Fleet) -> None:
+    member = fleet.members["c1"]
+    run_in_place(ensure_objects(manifests("agent.yaml")), member.admin)
+    fleet.time.settle()
+    account = member.core.transport(service_account_user("open-cluster-management-agent", "syncline-agent"))
+    fleet.start_agent("c1", wrap_own=lambda _inner: account)
+    Story(fleet, "rights").run()
     fleet.start_agent("c1")

@@ -87,9 +87,8 @@ def _members(one: Obj, namespace: str, sets: Mapping[tuple[str, str], Obj]) -> l
 def _policy(one: Obj, namespace: str) -> Obj:
     name = str(one.get("name"))
     given = str(one.get("namespace") or "")
-    if not given and "." in name:
-        return one
-    return {**{key: each for key, each in one.items() if key != "namespace"}, "name": f"{given or namespace}.{name}"}
+    made = {key: each for key, each in one.items() if key != "namespace"}
+    return made if not given and "." in name else {**made, "name": f"{given or namespace}.{name}"}
 
 
 def same(wanted: Obj, live: Obj) -> bool:

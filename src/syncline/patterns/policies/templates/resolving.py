@@ -150,4 +150,9 @@ def _cut(raw: str) -> str:
 
 
 def _typed(key: str, value: Any) -> Any:
-    return StringMap(value) if key == "ManagedClusterLabels" and isinstance(value, dict) else value
+    """Return a value with the types that it has in Go: maps of texts give "" for what they lack."""
+    if key == "ManagedClusterLabels" and isinstance(value, dict):
+        return StringMap(value)
+    if key == "PolicyMetadata" and isinstance(value, dict):
+        return {name: StringMap(one) if isinstance(one, dict) else one for name, one in value.items()}
+    return value
