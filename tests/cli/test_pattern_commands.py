@@ -186,7 +186,7 @@ def test_a_pattern_is_installed_listed_shown_explained_and_deleted(
         assert "Pattern shop" in shell("pattern", "get", "shop", "--timeline")
         assert "Pattern openshift-operators/shop Installed" in shell("pattern", "explain", "shop")
         assert "there is no Pattern openshift-operators/other" in shell("pattern", "get", "other", code=1)
-        assert "names are too long" in shell("pattern", "install", "x" * 40, "--repo", "r", "--group", "hubs", code=1)
+        assert "too long together" in shell("pattern", "install", "x" * 40, "--repo", "r", "--group", "hubs", code=1)
         assert "--group is missing" in shell("pattern", "install", "x", "--repo", "r", code=2)
         assert "what it installed stays" in shell("pattern", "uninstall", "shop")
         assert "shop" not in shell("pattern", "list", "-o", "name")

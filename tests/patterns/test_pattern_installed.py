@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from tests.patterns.installing import APPS, ARGOCDS, FILES, ORIGIN, PATTERNS, REPO, Installed
 
+from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj, dig
 
 SUBSCRIPTIONS = "/apis/operators.coreos.com/v1alpha1/namespaces/openshift-operators/subscriptions"
 CONFIG = "/api/v1/namespaces/openshift-operators/configmaps"
+BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 PRUNE = "patterns.gitops.hybrid-cloud-patterns.io/prune"
 
 
@@ -189,6 +191,7 @@ def test_credentials_of_a_private_repository_are_copied_and_no_value_is_printed(
 def test_only_one_pattern_is_acted_on() -> None:
     stage = staged()
     stage.driver.advance(5)
+    stage.send("DELETE", f"{BINDINGS}/single-pattern.syncline.dev")
     stage.install("second")
     status = stage.pattern("second")["status"]
     assert status["lastError"] == "only one Pattern resource is allowed; there is openshift-operators/mypattern"
@@ -256,3 +259,37 @@ def test_a_hub_waits_for_a_person_before_its_spokes_count_as_empty() -> None:
     stage.patch(f"{PATTERNS}/mypattern", {"metadata": {"annotations": {"syncline.dev/spokes-empty": "true"}}})
     stage.driver.until(lambda: stage.get(f"{PATTERNS}/mypattern") is None, 900)
     assert stage.names(APPS.format("vp-gitops")) == []
+
+
+GIT_APP = f"{APPS.format('vp-gitops')}/gitea-in-cluster"
+GIT_SECRET = "/api/v1/namespaces/vp-gitea/secrets/gitea-admin-secret"
+
+
+def test_a_git_server_is_installed_and_who_copies_the_repository_is_said() -> None:
+    stage = Installed()
+    stage.install(targetRepo="", originRepo=ORIGIN)
+    stage.driver.advance(60)
+    where = "https://gitea-route-vp-gitea.DOMAIN/gitea_admin/mypattern"
+    step, error = stage.step()
+    assert step == "waiting for the repository in the git server"
+    assert f"push it to {where} (login: Secret vp-gitea/gitea-admin-secret)" in error
+    assert error in stage.conditions()["Unknown"]
+    app, secret = stage.get(GIT_APP), stage.get(GIT_SECRET)
+    assert app is not None and app["spec"]["source"]["chart"] == "gitea"
+    assert secret is not None and set(secret["data"]) == {"username", "password"}
+    stage.repositories.files[where] = FILES
+    stage.patch(f"{PATTERNS}/mypattern", {"spec": {"gitSpec": {"targetRepo": where, "targetRevision": "main"}}})
+    stage.driver.advance(200)
+    assert stage.step() == ("reconcile complete", "")
+    assert "Git server" not in stage.conditions()["Unknown"]
+    assert stage.get(GIT_SECRET) == secret, "its password is drawn once"
+
+
+def test_a_second_pattern_and_one_without_a_group_are_refused() -> None:
+    stage = staged()
+    body = {"apiVersion": "gitops.hybrid-cloud-patterns.io/v1alpha1", "kind": "Pattern"}
+    git = {"gitSpec": {"targetRepo": REPO}}
+    with pytest.raises(ApiError, match="only one Pattern resource is allowed"):
+        stage.send("POST", PATTERNS, body | {"metadata": {"name": "two"}, "spec": git | {"clusterGroupName": "hub"}})
+    with pytest.raises(ApiError, match=r"one of spec\.variant or spec\.clusterGroupName must be set"):
+        stage.patch(f"{PATTERNS}/mypattern", {"spec": {"clusterGroupName": None}})

@@ -152,7 +152,7 @@ class World:
         from syncline.assembly.patterns.role import PatternSettings, pattern_objects, patterns_role
 
         settings = PatternSettings(self.settings.control_namespace)
-        role = patterns_role(settings, checkouts, self.begin_instance)
+        role = patterns_role(settings, checkouts, self.begin_instance, entropy=self.entropy.fork("passwords"))
         self.start_role(replace(role, objects=tuple(pattern_objects())))
 
     def start_role(self, role: Role, wrap: Callable[[Transport], Transport] | None = None) -> Callable[[], None]:

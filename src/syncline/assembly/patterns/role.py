@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from syncline.assembly.patterns.instances import Begin, RunningInstances
@@ -11,6 +13,7 @@ from syncline.assembly.roles import Role, Wake
 from syncline.assembly.sources.credentials import Taught, Teacher
 from syncline.base.action import Handler
 from syncline.base.clock import Clock
+from syncline.base.entropy import Entropy
 from syncline.cluster.access.users import service_account_user
 from syncline.control.cache import Cache
 from syncline.control.loop import ControlLoop
@@ -22,6 +25,7 @@ from syncline.kube.kinds.validatedpatterns import argo_cd_crd, openshift_platfor
 from syncline.kube.objects import Obj
 from syncline.patterns.argocd.controller import ArgoSettings, argocd_controller
 from syncline.patterns.argocd.plan import MANAGER
+from syncline.patterns.installing.admission import pattern_admission
 from syncline.patterns.installing.config import ARGO, LEGACY_ARGO, LEGACY_OPERATOR_NAMESPACE
 from syncline.patterns.installing.controller import PATTERN_CONTROLLER, pattern_controller
 from syncline.patterns.installing.reading import CheckoutHandler, CheckoutReader, CheckoutStore, ReadCheckout
@@ -46,11 +50,13 @@ def patterns_role(
     begin: Begin | None,
     *,
     learner: object = None,
+    entropy: Entropy | None = None,
     objects: tuple[Obj, ...] = (),
 ) -> Role:
     """Return the role. ``begin`` starts an instance (None: none is run here); ``learner``: who reads repositories, with
-    the credentials in the namespace of the patterns' Argo CD; ``objects``: what must exist first."""
-    store, instances = CheckoutStore(), RunningInstances(begin)
+    the credentials in the namespace of the patterns' Argo CD; ``entropy``: of passwords; ``objects``: what must
+    exist first."""
+    store, instances, draw = CheckoutStore(), RunningInstances(begin), partial(_password, entropy or Entropy())
     argo = ArgoSettings(settings.control_namespace, settings.cluster_wide)
 
     def handlers(cache: Cache, clock: Clock) -> Mapping[type, Handler]:
@@ -63,13 +69,20 @@ def patterns_role(
 
     return Role(
         name="patterns",
-        controllers=(pattern_controller(store, settings.namespaces), argocd_controller(instances, argo)),
+        controllers=(
+            pattern_controller(store, settings.namespaces, draw),
+            argocd_controller(instances, argo),
+        ),
         user=service_account_user(NAMESPACE, MANAGER),
         manager=MANAGER,
         handlers=handlers,
         follow=follow,
         objects=objects,
     )
+
+
+def _password(entropy: Entropy) -> str:
+    return base64.urlsafe_b64encode(entropy.key())[:20].decode()
 
 
 def foreign_pattern_objects() -> list[Obj]:
@@ -93,6 +106,7 @@ def pattern_objects() -> list[Obj]:
         *foreign_pattern_objects(),
         *operator_crds(),
         *hub_cluster_crds(),
+        *pattern_admission(),
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": MANAGER, "namespace": NAMESPACE}},
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -6,8 +6,8 @@ import click
 
 from syncline.assembly.inspection.pulled import pulled
 from syncline.cli.access.connection import Connection, connection_options
-from syncline.cli.fleet.reading import all_of, namespace_option, one_of
-from syncline.cli.frame.failure import BLOCKED, USAGE, CommandFailed
+from syncline.cli.fleet.reading import all_of, namespace_option, one_of, only_one
+from syncline.cli.frame.failure import BLOCKED
 from syncline.cli.frame.lazy import CONTEXT, Group
 from syncline.cli.frame.output import output_option, print_documents, print_names, print_table
 from syncline.cli.views.cause import describe_cause
@@ -113,19 +113,7 @@ def _show_copy(copy: Obj, output: str | None, link: Connection) -> None:
 
 
 def _policy(link: Connection, name: str, namespace: str | None) -> Obj:
-    """Return a policy; without a namespace the only one of this name. Raises CommandFailed."""
-    space, slash, rest = name.partition("/")
-    if slash:
-        namespace, name = space, rest
-    if namespace is not None:
-        return one_of(link, POLICY, namespace, name, f"{LIST} -n {namespace}")
-    found = [one for one in all_of(link, POLICY) if name_of(one) == name]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise CommandFailed(f"there is no Policy {name}; `{LIST}` shows those that there are")
-    where = ", ".join(namespace_of(one) for one in found[:5])
-    raise CommandFailed(f"{len(found)} namespaces have a Policy {name}: {where}; choose with -n NAMESPACE", USAGE)
+    return only_one(link, POLICY, name, namespace, LIST)
 
 
 @policy.command()

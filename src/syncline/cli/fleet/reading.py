@@ -10,10 +10,10 @@ from syncline.assembly.inspection.fleet import fleet_snapshot
 from syncline.assembly.inspection.pulled import listed
 from syncline.cli.access.connection import Connection
 from syncline.cli.frame.arguments import did_you_mean
-from syncline.cli.frame.failure import CommandFailed
+from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.control.cache import Cache
 from syncline.kube import client
-from syncline.kube.objects import GVK, GroupKind, Obj, ResourceInfo, name_of
+from syncline.kube.objects import GVK, GroupKind, Obj, ResourceInfo, name_of, namespace_of
 
 MAX_NAMES = 500
 """Names that a misspelt one is compared with."""
@@ -57,3 +57,23 @@ def read_fleet(link: Connection, kinds: Iterable[GroupKind]) -> Cache:
     for problem in found.unreadable:
         click.echo(f"warning: not seen: {problem}", err=True)
     return found.cache
+
+
+def only_one(
+    link: Connection, gvk: GVK, name: str, namespace: str | None, listing: str, *, place: str = "namespace"
+) -> Obj:
+    """Return an object that is named as NAME or NAMESPACE/NAME; without a namespace the only one of this name.
+    ``listing``: the command that shows all; ``place``: what a namespace stands for. Raises CommandFailed."""
+    space, slash, rest = name.partition("/")
+    if slash:
+        namespace, name = space, rest
+    if namespace is not None:
+        return one_of(link, gvk, namespace, name, f"{listing} -n {namespace}")
+    found = [one for one in all_of(link, gvk) if name_of(one) == name]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise CommandFailed(f"no {place} has a {gvk.kind} {name}; `{listing}` shows those that there are")
+    where = ", ".join(namespace_of(one) for one in found[:5])
+    said = f"{len(found)} {place}s have a {gvk.kind} {name}: {where}; choose with -n {place.upper()}"
+    raise CommandFailed(said, USAGE)

@@ -8,8 +8,8 @@ import click
 
 from syncline.assembly.inspection.pulled import pulled
 from syncline.cli.access.connection import Connection, connection_options
-from syncline.cli.fleet.reading import all_of, one_of
-from syncline.cli.frame.failure import BLOCKED, USAGE, CommandFailed
+from syncline.cli.fleet.reading import all_of, one_of, only_one
+from syncline.cli.frame.failure import BLOCKED
 from syncline.cli.frame.lazy import CONTEXT, Group
 from syncline.cli.frame.output import output_option, print_documents, print_names, print_table
 from syncline.cli.frame.terminal import one_cell
@@ -102,19 +102,7 @@ def get(name: str, namespace: str | None, output: str | None, kubeconfig: str | 
 
 
 def _work(link: Connection, name: str, cluster: str | None) -> Obj:
-    """Return a work of a cluster; without a cluster the only one of this name. Raises CommandFailed."""
-    space, slash, rest = name.partition("/")
-    if slash:
-        cluster, name = space, rest
-    if cluster is not None:
-        return one_of(link, MANIFEST_WORK, cluster, name, f"{LIST} -n {cluster}")
-    found = [one for one in all_of(link, MANIFEST_WORK) if name_of(one) == name]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise CommandFailed(f"no cluster has a ManifestWork {name}; `{LIST}` shows those that there are")
-    where = ", ".join(namespace_of(one) for one in found[:5])
-    raise CommandFailed(f"{len(found)} clusters have a ManifestWork {name}: {where}; choose with -n CLUSTER", USAGE)
+    return only_one(link, MANIFEST_WORK, name, cluster, LIST, place="cluster")
 
 
 @work.command()

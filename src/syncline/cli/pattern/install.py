@@ -12,6 +12,7 @@ from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.pattern.values import pair, read_file
 from syncline.clustergroup.defaults import layered
+from syncline.clustergroup.naming import too_long
 from syncline.kube.client import PatchType, Request
 from syncline.kube.kinds.validatedpatterns import PATTERN
 from syncline.kube.objects import Obj, dig
@@ -20,8 +21,6 @@ from syncline.patterns.installing.pattern import PRUNE
 from syncline.sources.errors import SourceError
 
 NAMESPACE = LEGACY_OPERATOR_NAMESPACE
-MOST = 47
-"""Upstream's rule for names: twice the group's and once the pattern's have fewer characters together."""
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -85,11 +84,8 @@ def install(
     for what, found in (("NAME", name), ("--group", group), ("--repo", git["targetRepo"])):
         if not found:
             raise CommandFailed(f"{what} is missing; give it, or values files of a checkout with -f", USAGE)
-    if 2 * len(group) + len(name) >= MOST:
-        length = 2 * len(group) + len(name)
-        raise CommandFailed(
-            f"names are too long: twice {group!r} and {name!r} have {length} characters, at most {MOST - 1}"
-        )
+    if long := too_long(name, group):
+        raise CommandFailed(long)
     if token_secret:
         space, _, secret = token_secret.rpartition("/")
         git |= {"tokenSecret": secret, "tokenSecretNamespace": space or namespace}

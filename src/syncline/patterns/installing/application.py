@@ -37,7 +37,7 @@ def parent_application(pattern: Pattern, checkout: Checkout, places: Places) -> 
             targetRevision=pattern.git("targetRevision"),
             helm=_helm(pattern, checkout, places, ""),
         )
-    if policy := _policy(pattern):
+    if policy := sync_policy(pattern):
         spec["syncPolicy"] = policy
     metadata = {
         "name": pattern.application_name,
@@ -162,7 +162,8 @@ def problems(pattern: Pattern, checkout: Checkout, places: Places) -> str:
     return ""
 
 
-def _policy(pattern: Pattern) -> Obj | None:
+def sync_policy(pattern: Pattern) -> Obj | None:
+    """Return the sync policy of what a Pattern makes."""
     if pattern.deleting:
         return {"automated": {"prune": True}, "syncOptions": ["Prune=true"]}
     if pattern.manual_sync:

@@ -28,12 +28,18 @@ APPLICATION_HEALTH: Final = "gitops.applicationHealthCheckEnabled"
 CUSTOM_HEALTH: Final = "gitops.customHealthChecks"
 ARGO_RBAC: Final = "gitops.argoRBAC"
 CUSTOM_ARGO: Final = "gitops.customArgoYaml"
+GIT_CHARTS: Final = "gitea.helmRepoUrl"
+GIT_CHART: Final = "gitea.chartName"
+GIT_CHART_VERSION: Final = "gitea.chartVersion"
 DEFAULTS: Final[Mapping[str, str]] = {
     CATALOG_SOURCE: "redhat-operators",
     SOURCE_NAMESPACE: "openshift-marketplace",
     CHANNEL: "gitops-1.21",
     APPROVAL: "Automatic",
     APPLICATION_HEALTH: "false",
+    GIT_CHARTS: CHARTS,
+    GIT_CHART: "gitea",
+    GIT_CHART_VERSION: "0.0.*",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from syncline.control.cache import Snapshot
@@ -31,6 +31,7 @@ from syncline.patterns.installing.observe import (
     PatternObserved,
     observe_pattern,
 )
+from syncline.patterns.installing.origin import SECRET as GIT_SECRET
 from syncline.patterns.installing.pattern import LABEL
 from syncline.patterns.installing.plan import plan_pattern
 from syncline.patterns.installing.reading import CheckoutStore
@@ -39,8 +40,10 @@ PATTERN_CONTROLLER: Final = "pattern"
 _KINDS: Final = (SUBSCRIPTION, OPERATOR_GROUP, ARGO_CD, CONSOLE_LINK, CLUSTER_VERSION, INFRASTRUCTURE, CLUSTER_INGRESS)
 
 
-def pattern_controller(store: CheckoutStore, namespaces: frozenset[str]) -> Controller[PatternObserved]:
-    """Return the controller. ``namespaces``: where Patterns are acted on."""
+def pattern_controller(
+    store: CheckoutStore, namespaces: frozenset[str], draw: Callable[[], str]
+) -> Controller[PatternObserved]:
+    """Return the controller. ``namespaces``: where Patterns are acted on; ``draw`` returns a new password."""
 
     def named(*names: str) -> Watch:
         return Watch(CONFIG_MAPS, lambda obj, cache: _all(obj, cache) if name_of(obj) in names else ())
@@ -48,7 +51,7 @@ def pattern_controller(store: CheckoutStore, namespaces: frozenset[str]) -> Cont
     return Controller(
         name=PATTERN_CONTROLLER,
         kind=PATTERNS,
-        observe=lambda cache, ref: observe_pattern(cache, ref, store, namespaces),
+        observe=lambda cache, ref: observe_pattern(cache, ref, store, namespaces, draw),
         plan=plan_pattern,
         predicate=differ(
             lambda one: meta(one).get("generation"),
@@ -80,5 +83,5 @@ def _of_application(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
 def _of_secret(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
     for one in cache.objects(PATTERNS):
         named = dig(one, "spec", "gitSpec", "tokenSecret")
-        if name_of(obj) == COPY or (named and name_of(obj) == named):
+        if name_of(obj) in (COPY, GIT_SECRET) or (named and name_of(obj) == named):
             yield ref_of(one)

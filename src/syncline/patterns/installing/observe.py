@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -19,6 +19,7 @@ from syncline.kube.kinds.validatedpatterns import (
     PATTERN,
 )
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, labels_of, meta, name_of, ref_of
+from syncline.patterns.installing import origin
 from syncline.patterns.installing.application import value_files
 from syncline.patterns.installing.checkout import Checkout
 from syncline.patterns.installing.config import ARGO, CONFIG_MAP, GITOPS_PACKAGE, LEGACY_ARGO, OperatorConfig, Places
@@ -61,6 +62,8 @@ class PatternObserved:
     origin_reading: bool = False
     applications: tuple[Obj, ...] = field(default=(), repr=False)
     """Those with the pattern's label, and those that the parent made."""
+    drawn: str = field(default="", repr=False)
+    """A password that nothing has yet."""
     clusters: tuple[str, ...] = ()
     """Managed clusters but for the hub itself."""
 
@@ -89,15 +92,16 @@ class PatternObserved:
 
     @property
     def origin_wanted(self) -> Wanted | None:
-        origin, target = self.pattern.git("originRepo"), self.pattern.git("targetRepo")
-        same = origin == target and self.pattern.git("originRevision") == self.pattern.git("targetRevision")
-        return Wanted(origin, self.pattern.git("originRevision")) if origin and target and not same else None
+        first, target = self.pattern.git("originRepo"), self.pattern.git("targetRepo")
+        same = first == target and self.pattern.git("originRevision") == self.pattern.git("targetRevision")
+        return Wanted(first, self.pattern.git("originRevision")) if first and target and not same else None
 
 
 def observe_pattern(
-    cache: Snapshot, ref: ObjectRef, store: CheckoutStore, namespaces: frozenset[str]
+    cache: Snapshot, ref: ObjectRef, store: CheckoutStore, namespaces: frozenset[str], draw: Callable[[], str]
 ) -> PatternObserved | None:
-    """Return what a reconcile needs; None: the Pattern is gone. ``namespaces``: where Patterns are acted on."""
+    """Return what a reconcile needs; None: the Pattern is gone. ``namespaces``: where Patterns are acted on; ``draw``
+    returns a new password."""
     obj = cache.get(ref)
     if obj is None:
         return None
@@ -128,15 +132,16 @@ def observe_pattern(
         wanted=wanted,
         found=found,
         reading=store.is_reading(wanted),
+        drawn=draw() if origin.wants_git_server(pattern) else "",
         applications=tuple(one for one in apps if _is_ours(one, pattern)),
         clusters=tuple(
             name_of(one) for one in cache.objects(MANAGED_CLUSTER.group_kind) if name_of(one) != LOCAL_CLUSTER
         ),
     )
-    origin = observed.origin_wanted
-    if origin is None:
+    source = observed.origin_wanted
+    if source is None:
         return observed
-    return replace(observed, origin=store.get(origin), origin_reading=store.is_reading(origin))
+    return replace(observed, origin=store.get(source), origin_reading=store.is_reading(source))
 
 
 def _refs(pattern: Pattern, places: Places) -> dict[str, ObjectRef]:
@@ -157,6 +162,10 @@ def _refs(pattern: Pattern, places: Places) -> dict[str, ObjectRef]:
         found["token"] = ObjectRef(*SECRETS, pattern.git("tokenSecretNamespace"), token)
         found["token copy"] = ObjectRef(*SECRETS, argo, COPY)
         found["token copy of the group"] = ObjectRef(*SECRETS, pattern.application_name, COPY)
+    if origin.wants_git_server(pattern):
+        found["git namespace"] = ObjectRef(*NAMESPACES, "", origin.NAMESPACE)
+        found["git secret"] = ObjectRef(*SECRETS, origin.NAMESPACE, origin.SECRET)
+        found["git application"] = ObjectRef(*APPLICATION.group_kind, argo, origin.APPLICATION)
     return found
 
 

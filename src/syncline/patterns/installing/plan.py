@@ -2,7 +2,7 @@
 
 Facts: validatedpatterns/patterns-operator 1bf5a2c3, ``pattern_controller.go``. What differs: a cluster without
 OpenShift has empty facts instead of an error, and waits for no certificates that its network operator would bring; no
-Git server is made in the cluster; nothing is reported to the project (analytics).
+repository is copied into the Git server (``origin.py``); nothing is reported to the project (analytics).
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from syncline.control.plan import Create, Patch, Plan, Replace
 from syncline.kube.kinds.operatorlifecycle import SUBSCRIPTION
 from syncline.kube.kinds.validatedpatterns import ARGO_CD, CONSOLE_LINK, PATTERN
 from syncline.kube.objects import Obj, dig, finalizers, is_terminating, labels_of
+from syncline.kube.schema.extensions import SOURCE
 from syncline.patterns.installing.application import CHART, application_differs, parent_application, replaced
 from syncline.patterns.installing.argocd import argo_instance, with_own_settings
 from syncline.patterns.installing.config import CONFIG_MAP
 from syncline.patterns.installing.deletion import deletion_step
+from syncline.patterns.installing.gitserver import git_server
 from syncline.patterns.installing.observe import BUNDLE, COPY, PatternObserved
 from syncline.patterns.installing.pattern import FINALIZER
 from syncline.patterns.installing.reading import ReadCheckout, Wanted
@@ -26,8 +28,6 @@ from syncline.patterns.installing.steps import DONE_S, Step, ended, uid_and_vers
 from syncline.patterns.installing.subscription import gitops_subscription, subscription_differs
 
 MENU: Final = "OpenShift GitOps"
-RENDERED: Final = "syncline.dev/source"
-"""Annotation of the parent Application: it is a cluster group, from wherever its chart comes."""
 
 
 def plan_pattern(observed: PatternObserved, now: datetime) -> Plan:
@@ -214,7 +214,7 @@ def _parent(observed: PatternObserved, _now: datetime) -> Step | None:
     wanted = parent_application(observed.pattern, observed.checkout, observed.places)
     live = observed.get("application")
     if live is None:
-        made = {**wanted, "metadata": {**wanted["metadata"], "annotations": {RENDERED: CHART}}}
+        made = {**wanted, "metadata": {**wanted["metadata"], "annotations": {SOURCE: CHART}}}
         return Step("create application", (Create(made, "it renders the cluster group"),), missing="")
     if application_differs(wanted, live):
         return Step(
@@ -231,6 +231,7 @@ STEPS: Final[tuple[Callable[[PatternObserved, datetime], Step | None], ...]] = (
     _argo,
     _link,
     _token,
+    lambda observed, _now: git_server(observed),
     _git,
     _origin,
     _parent,

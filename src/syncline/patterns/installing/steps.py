@@ -12,6 +12,7 @@ from syncline.base.clock import format_time
 from syncline.control.plan import Plan, Requeue, set_status
 from syncline.kube.objects import Obj, copied, dig, labels_of, meta, name_of, namespace_of
 from syncline.patterns.installing.observe import PatternObserved
+from syncline.patterns.installing.origin import left_open
 
 DONE_S: Final = 180.0
 ERROR_S: Final = 60.0
@@ -95,8 +96,8 @@ def _unknown(observed: PatternObserved) -> str:
     found = []
     if not observed.openshift:
         found.append("the cluster has no ClusterVersion: its platform, version and domain are empty")
-    if observed.pattern.git("originRepo") and not observed.pattern.git("targetRepo"):
-        found.append("gitSpec.originRepo: no Git server is made in the cluster; give gitSpec.targetRepo")
+    if open_ := left_open(observed.pattern):
+        found.append(open_)
     return "; ".join(found)
 
 
