@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from syncline.apply.annotations import is_hook, is_ignored
+from syncline.clustergroup.pictures import with_pictures
 from syncline.gitops.sync.kinds import KindTable
 from syncline.gitops.sync.model import Pair
 from syncline.kube.objects import Obj, ObjectRef, gvk_of, name_of, namespace_of, ref_of, uid_of
@@ -45,7 +46,11 @@ def pair_arranged(arranged: Arranged, live: Mapping[ObjectRef, Obj], known: Know
     left = _without_twins(arranged.refs, live)
     found = [(target, left.pop(key, None)) for target, key in arranged.resources]
     alone = [(None, left[ref]) for ref in sorted(left)]
-    return tuple(known.get((id(target), id(obj))) or Pair(target, obj) for target, obj in (*found, *alone))
+    return tuple(known.get((id(target), id(obj))) or _pair(target, obj) for target, obj in (*found, *alone))
+
+
+def _pair(target: Obj | None, live: Obj | None) -> Pair:
+    return Pair(with_pictures(target, live) if target is not None else None, live)
 
 
 def _live_key(target: Obj, namespace: str, kinds: KindTable) -> ObjectRef:
