@@ -72,7 +72,7 @@ class Asked:
         return self.deployed(self.files)
 
     def deployed(self, files: Files) -> Applications:
-        return applications_of(files, self.name, self.namespace)
+        return applications_of(files, self.name, self.namespace, self.world.applications)
 
 
 class _Reader(GitSourceReader):
@@ -122,6 +122,7 @@ class Play:
     asked: Asked
     scratch: Path
     samples: list[Sample] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         asked, lengths = self.asked, self.asked.world.durations
@@ -169,6 +170,9 @@ class Play:
         try:
             run_in_place(ensure_objects(objects), self.world.admin)
         except (ApiError, LookupError, YamlError) as error:
+            if self.asked.world.lenient:
+                self.notes.append(f"{path} is left out: {error}")
+                return
             said = f"{self.asked.world.name}: objects: {path}: {error}"
             raise ScenarioError(said, usage=True) from error
 
@@ -268,6 +272,7 @@ class Play:
             tuple(kept.versions),
             tuple(self.samples),
             kept.overflow,
+            tuple(self.notes),
         )
 
 

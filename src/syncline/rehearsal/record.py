@@ -62,6 +62,8 @@ class Record:
     versions: tuple[Version, ...]
     samples: tuple[Sample, ...]
     overflow: int = 0
+    notes: tuple[str, ...] = ()
+    """What of the world could not be made, in sentences."""
 
     @cached_property
     def by_ref(self) -> dict[ObjectRef, tuple[Version, ...]]:

@@ -131,7 +131,7 @@ def _world(world: GivenWorld, files: Files) -> GivenWorld:
     objects = Files({path: data for path, data in files.content.items() if path != world.name})
     place = (world.folder or Path()) / world.name
     found = parse_world(files.text(world.name), place, objects)
-    return replace(found, durations=world.durations, assumed=world.assumed)
+    return replace(world, text=found.text, groups=found.groups, objects=objects)
 
 
 def laws_of(files: Files, without: Sequence[str]) -> tuple[RecordLaw, ...]:

@@ -32,6 +32,7 @@ MAX_UNTIL = timedelta(days=7)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", is_flag=True, help="Rehearse a change that cannot be made, and its cure; needs nothing.")
 @click.option("--world", "world_file", type=click.Path(path_type=Path), default=None, help="The cluster, as YAML.")
+@click.option("--from", "origin", default="", metavar="FILE|CONTEXT", help="The cluster: a snapshot, or a live one.")
 @click.option(
     "--revision",
     "revisions",
@@ -50,6 +51,7 @@ def rehearse_command(
     path: Path | None,
     demo: bool,
     world_file: Path | None,
+    origin: str,
     revisions: tuple[str, ...],
     after: str,
     namespace: str,
@@ -75,6 +77,8 @@ def rehearse_command(
     """
     if demo == (path is not None):
         raise click.UsageError("give PATH, or --demo")
+    if origin and world_file is not None:
+        raise click.UsageError("the world is --world or --from, not both")
     if len(revisions) > MAX_REVISIONS:
         raise click.UsageError("--revision is given once, or twice to compare two")
     try:
@@ -83,7 +87,7 @@ def rehearse_command(
         with scratch() as folder:
             answers = []
             for number, revision in enumerate(revisions or ("",)):
-                asked = demonstration() if path is None else _asked(path, world_file, revision, after)
+                asked = demonstration() if path is None else _asked(path, world_file, origin, revision, after)
                 asked = replace(asked, namespace=namespace, seed=seed, until=limit)
                 answers.append(rehearse(asked, folder / str(number), settings))
     except ScenarioError as error:
@@ -95,10 +99,15 @@ def rehearse_command(
     return 0 if demo else CODES[answers[-1].outcome]
 
 
-def _asked(path: Path, world_file: Path | None, revision: str, after: str) -> Asked:
+def _asked(path: Path, world_file: Path | None, origin: str, revision: str, after: str) -> Asked:
     place = path.resolve()
     files = files_at(place, revision) if revision else read_files(place)
-    world = read_world(world_file) if world_file is not None else default_world(files)
+    if origin:
+        from syncline.cli.rehearse.snapshot import world_from
+
+        world = world_from(origin)
+    else:
+        world = read_world(world_file) if world_file is not None else default_world(files)
     return Asked(_name(place), files, world, files_at(place, after) if after else None)
 
 

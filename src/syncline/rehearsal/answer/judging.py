@@ -15,6 +15,7 @@ from syncline.rehearsal.answer.waits import waits_of
 from syncline.rehearsal.given.durations import Duration
 from syncline.rehearsal.record import Ending, Record
 
+MOST_NOTES = 10
 NEAR_S = 1.0
 """Bars that begin within it after another one ended follow it."""
 BEHIND, LINKS = " ← ", 3
@@ -38,7 +39,9 @@ def answer_of(
     lasting = tuple(wait for wait in waits if wait.until_s is None)
     failed = _failed(record)
     outcome = _outcome(record, breaches, failed)
-    notes = [*assumed]
+    notes = [*assumed, *record.notes[:MOST_NOTES]]
+    if len(record.notes) > MOST_NOTES:
+        notes.append(f"{len(record.notes) - MOST_NOTES} more objects of the world are left out")
     if record.overflow:
         notes.append(f"{record.overflow} versions of objects were not kept: laws have not seen them")
     return Answer(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from posixpath import dirname, normpath
 
@@ -31,12 +31,16 @@ class Applications:
     assumed: tuple[str, ...] = ()
 
 
-def applications_of(files: Files, name: str, namespace: str = "") -> Applications:
-    """Return what the repository stands for. ``namespace``: of the Application that is made of a folder without any;
+def applications_of(files: Files, name: str, namespace: str = "", there: Sequence[Obj] = ()) -> Applications:
+    """Return what the repository stands for. ``there``: Applications of the cluster, of which those count that name a
+    path of a repository without any of its own. ``namespace``: of the Application that is made of a folder without any;
     by default the one that its manifests name most, or else ``name``. Raises ScenarioError (usage) if there is nothing
     to deploy in it."""
     found = [(path, obj) for path, obj in files.objects() if _is_root(obj)]
     apps = [(path, obj) for path, obj in found if obj["kind"] != "AppProject"]
+    if not apps:
+        found = [("", app) for app in there if _is_root(app) and _is_of(files, app)]
+        apps = [(path, obj) for path, obj in found if obj["kind"] != "AppProject"]
     if not apps:
         return _of_folder(files, name, namespace or _usual_namespace(files) or name)
     urls = tuple(sorted({str(one.get("repoURL")) for _, app in apps for one in _sources(app) if _is_here(files, one)}))
@@ -66,6 +70,12 @@ def _sources(app: Obj) -> Iterator[Obj]:
     for one in [dig(spec, "source"), *(dig(spec, "sources") or ())]:
         if isinstance(one, dict) and one.get("repoURL") and not one.get("chart"):
             yield one
+
+
+def _is_of(files: Files, app: Obj) -> bool:
+    """Return whether an Application of a cluster may be of this repository: a path that both have tells."""
+    named = [one for one in _sources(app) if normpath(str(one.get("path") or ".")) != "."]
+    return app["kind"] == "AppProject" or any(_is_here(files, one) for one in named)
 
 
 def _is_here(files: Files, source: Obj) -> bool:

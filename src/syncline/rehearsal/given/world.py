@@ -65,6 +65,10 @@ class GivenWorld:
     """What an administrator has installed before."""
     durations: Mapping[str, Duration] = field(default_factory=lambda: GUESSES)
     assumed: tuple[str, ...] = ()
+    applications: tuple[Obj, ...] = ()
+    """Applications that are there already, for a repository that holds none of its own."""
+    lenient: bool = False
+    """Objects that the rehearsed cluster refuses are left out and named; else they are an error."""
     folder: Path | None = None
     """The folder of its file; None: it has none."""
 

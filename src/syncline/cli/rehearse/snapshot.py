@@ -1,0 +1,93 @@
+"""``syncline snapshot``: a cluster as a file for rehearsals, without the values of its Secrets."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from syncline.assembly.inspection.snapshot import snapshot_of_cluster
+from syncline.base.entropy import Entropy
+from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.kube.objects import Obj
+from syncline.rehearsal.given.snapshot import snapshot_of, world_of
+from syncline.rehearsal.given.world import GivenWorld
+from syncline.rehearsal.scenario import ScenarioError
+
+MAX_BYTES = 512 * 1024 * 1024
+"""Of a snapshot, unpacked."""
+PRIVATE = 0o600
+
+
+@click.command()
+@click.option("-f", "--filename", type=click.Path(path_type=Path), default=None, help="Write here [default: stdout].")
+@connection_options
+def snapshot(filename: Path | None, kubeconfig: str | None, context: str | None) -> int:
+    """Write a cluster to a file for `syncline rehearse --from`, packed by xz.
+
+    It holds what people installed: nodes, workloads, budgets, configs, Applications; values of Secrets only as digests
+    with a salt that is kept nowhere. Kinds that you may not list are named and left out.
+
+    \b
+    Example:  syncline snapshot > world.json.xz
+    """
+    if filename is None and sys.stdout.isatty():
+        raise click.UsageError("a snapshot is packed: write it to a file with -f FILE, or > FILE")
+    packed = lzma.compress(json.dumps(taken(kubeconfig, context), sort_keys=True).encode())
+    if filename is None:
+        sys.stdout.flush()
+        _write_all(packed)
+    else:
+        with open(os.open(filename, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE), "wb") as file:
+            file.write(packed)
+    return 0
+
+
+def _write_all(packed: bytes) -> None:
+    left = memoryview(packed)
+    while left:
+        left = left[os.write(sys.stdout.fileno(), left) :]
+
+
+def taken(kubeconfig: str | None, context: str | None) -> Obj:
+    """Return the snapshot of a cluster. Raises CommandFailed."""
+    with Connection(kubeconfig, context) as link:
+        found = link.run(snapshot_of_cluster({}))
+    for problem in found.unreadable:
+        click.echo(f"warning: left out: {problem}", err=True)
+    objects = [
+        {"apiVersion": info.api_version, "kind": info.kind, **obj}
+        for info in found.cache.mapper.all()
+        for obj in found.cache.objects(info.group_kind)
+    ]
+    try:
+        return snapshot_of(objects, Entropy().token().encode())
+    except ScenarioError as error:
+        raise CommandFailed(str(error)) from error
+
+
+def world_from(place: str) -> GivenWorld:
+    """Return the world of a snapshot's file, or of the cluster of a kubeconfig's context."""
+    file = Path(place)
+    if file.is_file():
+        return world_of(_unpacked(file), file.name)
+    return world_of(taken(None, place), f"context {place}")
+
+
+def _unpacked(file: Path) -> Any:
+    try:
+        raw = file.read_bytes()
+        if raw.startswith(b"\xfd7zXZ"):
+            unpacker = lzma.LZMADecompressor(memlimit=256 * 1024 * 1024)
+            raw = unpacker.decompress(raw, MAX_BYTES)
+            if not unpacker.eof:
+                raise CommandFailed(f"{file}: is cut off, or more than {MAX_BYTES // 2**20} MiB unpacked", USAGE)
+        return json.loads(raw)
+    except (lzma.LZMAError, ValueError) as error:
+        raise CommandFailed(f"{file}: is no snapshot: {error}; `syncline snapshot > FILE` writes one", USAGE) from error
