@@ -224,9 +224,9 @@ class Play:
                 waits = self.waits()
                 now_waits = tuple(_signature(each) for each in waits)
                 if now_waits != signature:
-                    signature, moved = now_waits, clock.now()
+                    signature, moved = now_waits, kept.changed_at or clock.now()
                     self.samples.append(Sample(moved, waits))
-                done = (done or clock.now()) if not waits else None
+                done = (done or kept.changed_at or clock.now()) if not waits else None
             if done is not None and (clock.now() - done).total_seconds() >= AFTER_S:
                 return Ending.DONE, done
             quiet = (clock.now() - moved).total_seconds() >= QUIET_S

@@ -96,13 +96,16 @@ class Recorder:
     overflow: int = 0
     changes: int = 0
     """Writes that may change what is waited for: all but Events, which only report."""
+    changed_at: datetime | None = None
+    """When the last one was."""
 
     def note(self, event: Any) -> None:
         obj: Obj = event.stored.obj
         kind = obj.get("kind")
         if kind in LEFT_OUT:
             return
-        self.changes += kind != "Event"
+        if kind != "Event":
+            self.changes, self.changed_at = self.changes + 1, self.clock.now()
         if len(self.versions) >= MAX_VERSIONS:
             self.overflow += 1
             return
