@@ -149,6 +149,11 @@ class Injector:
             raise Death(step.who)
         return self._room.struck_before(fault, step)
 
+    def arm(self, who: str, name: str, times: int) -> None:
+        """Let the transport of a process, if it runs, fail ``times`` times."""
+        if who in self.processes:
+            self.processes[who].transport.arm(name, times)
+
     def _refuse(self, step: Step, kind: str) -> Response:
         self._room.refused(step)
         return Response.refused(REFUSALS[kind])
@@ -179,9 +184,8 @@ class Injector:
                 self._refusing[step.who] = self._world.clock.now() + timedelta(seconds=lasts)
                 self.agenda.after(lasts, lambda: None)  # it ends by itself
             case kind if kind in ARMED:
-                if who in self.processes:
-                    for name, times in ARMED[kind]:
-                        self.processes[who].transport.arm(name, times)
+                for name, times in ARMED[kind]:
+                    self.arm(who, name, times)
             case kind if kind.startswith("clock"):
                 clock = self.clocks[who]
                 clock.off_s += int(kind.removeprefix("clock"))

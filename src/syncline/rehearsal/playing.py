@@ -12,6 +12,7 @@ from syncline.assembly.inspection.preview import observed_application
 from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.cause import Cause
+from syncline.base.entropy import Entropy
 from syncline.cluster.machines.scripted.stages import Timing
 from syncline.cluster.machines.simulated import BootTimes
 from syncline.control.cache import Cache
@@ -28,6 +29,8 @@ from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, ref_of
 from syncline.kube.yaml.loading import YamlError
 from syncline.machineconfig.names import POOL
+from syncline.rehearsal.disturbing import Disturbance
+from syncline.rehearsal.faults import Schedule
 from syncline.rehearsal.given.applications import Applications, applications_of, localized
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.world import GivenWorld
@@ -64,6 +67,8 @@ class Asked:
     before: Files | None = None
     namespace: str = ""
     """Of the Application that is made of a folder; empty: as :func:`applications_of` finds it."""
+    schedule: Schedule | None = None
+    """Faults that strike after the commit, and an order of what is ready; None: undisturbed, oldest first."""
     seed: int = 1
     until: timedelta = timedelta(hours=24)
 
@@ -127,6 +132,7 @@ class Play:
     def __post_init__(self) -> None:
         asked, lengths = self.asked, self.asked.world.durations
         seconds = {name: each.of(asked.seed) for name, each in lengths.items()}
+        drawn = asked.schedule.seed if asked.schedule is not None else 0
         self._reader = _Reader(self.scratch / "mirrors")
         self.world = World(
             self._reader,
@@ -135,7 +141,9 @@ class Play:
             settings=AppSettings(poll_s=POLL_S),
             timing=Timing(seconds["pull"], seconds["start"], seconds["run"], seconds["stop"]),
             boots=BootTimes(seconds["shutdown"], seconds["boot"]),
+            order=Entropy(f"order/{drawn}") if drawn else None,
         )
+        self._disturbance = Disturbance(self.world, asked.schedule) if asked.schedule is not None else None
         self.recorder = Recorder(self.world.clock)
         self.world.core.store.subscribe(self.recorder.note)
         nodes = asked.world.nodes()
@@ -184,7 +192,10 @@ class Play:
         self._reader.places = dict.fromkeys(asked.urls, str(place))
         for app in asked.objects:
             self._send_application(app)
-        self.world.driver.advance(1)
+        if self._disturbance is None or not self._disturbance.steps.counting:
+            self.world.driver.advance(1)
+        else:
+            self._disturbance.advance(1)
         for app in asked.objects:
             if app["kind"] == APPLICATION.kind and not dig(app, "spec", "syncPolicy", "automated"):
                 self._operate(app)
@@ -213,12 +224,14 @@ class Play:
     def run(self, until: timedelta) -> tuple[Ending, datetime | None]:
         """Advance until nothing is waited for, nothing moves, or the limit; return which, and since when all is done.
         The world is looked at only if something was written since the last look."""
-        driver, clock, kept = self.world.driver, self.world.clock, self.recorder
+        clock, kept = self.world.clock, self.recorder
+        disturbed = self._disturbance is not None and self._disturbance.steps.counting
+        advance = self._disturbance.advance if disturbed and self._disturbance else self.world.driver.advance
         limit, moved, done = clock.now() + until, clock.now(), None
         waits: tuple[Cause, ...] = ()
         seen, signature = -1, None
         while clock.now() < limit:
-            driver.advance(min(LOOK_S, (limit - clock.now()).total_seconds()))
+            advance(min(LOOK_S, (limit - clock.now()).total_seconds()))
             if kept.changes != seen:
                 seen = kept.changes
                 waits = self.waits()
@@ -260,6 +273,16 @@ class Play:
             if found.blocked or not updated:
                 yield found.cause
 
+    def disturb(self) -> None:
+        """Let the faults of the schedule strike from now on."""
+        if self._disturbance is not None:
+            self._disturbance.begin(machine_config=self.asked.world.machine_config)
+
+    @property
+    def steps(self) -> int:
+        """How many writes there were at which faults could strike; 0 without a schedule."""
+        return len(self._disturbance.steps.log) if self._disturbance is not None else 0
+
     def record(self, began: datetime, ending: Ending, done: datetime | None) -> Record:
         entries = tuple(entry for entry in self.world.journal if entry.when >= began)
         kept = self.recorder
@@ -273,6 +296,7 @@ class Play:
             tuple(self.samples),
             kept.overflow,
             tuple(self.notes),
+            self.steps,
         )
 
 
@@ -282,6 +306,7 @@ def play(asked: Asked, scratch: Path) -> Record:
     run = Play(asked, scratch)
     run.prepare()
     began = run.world.clock.now()
+    run.disturb()
     run.commit(asked.files)
     ending, done = run.run(asked.until)
     return run.record(began, ending, done)

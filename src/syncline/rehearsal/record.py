@@ -64,6 +64,8 @@ class Record:
     overflow: int = 0
     notes: tuple[str, ...] = ()
     """What of the world could not be made, in sentences."""
+    steps: int = 0
+    """Writes at which faults could strike; 0: undisturbed."""
 
     @cached_property
     def by_ref(self) -> dict[ObjectRef, tuple[Version, ...]]:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from syncline.rehearsal.answer.answer import Answer, Cure, Outcome
+from syncline.rehearsal.answer.answer import Answer, Cure, Explored, Outcome
 from syncline.rehearsal.answer.judging import answer_of
 from syncline.rehearsal.answer.laws import BUILT_IN, RecordLaw
 from syncline.rehearsal.answer.ownlaws import own_laws
 from syncline.rehearsal.cures.editing import diff_of, edited
 from syncline.rehearsal.cures.proposing import Proposal, Situation, proposals
+from syncline.rehearsal.exploring import Bounds, explored
 from syncline.rehearsal.given.durations import Duration
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.world import GivenWorld, parse_world
@@ -28,6 +29,8 @@ class Settings:
     """Names of laws that are switched off."""
     cures: bool = True
     ranged: bool = True
+    explore: Bounds | None = None
+    """Rehearse under schedules of faults, too; None: do not."""
     report: Callable[[str], None] = lambda _text: None
     """Called with a sentence before each rehearsal, for people who wait."""
 
@@ -45,9 +48,12 @@ class Rehearsal:
         laws_of(asked.files, self.settings.without)  # what is written wrongly is refused before anything is rehearsed
         self.settings.report(f"rehearsing {asked.name}")
         found, record = self._one(asked)
+        if self.settings.explore is not None and found.outcome is Outcome.SAFE:
+            self.settings.report("rehearsing with faults")
+            found = _worst(found, explored(asked, found.outcome, self._one, self.settings.explore))
         if found.outcome is Outcome.SAFE and self.settings.ranged:
-            found = self._ranged(asked, found)
-        if found.outcome is not Outcome.SAFE and self.settings.cures:
+            found = replace(self._ranged(asked, found), explored=found.explored)
+        if found.outcome is not Outcome.SAFE and self.settings.cures and found.explored is None:
             found = self._cured(asked, found, record)
         return found
 
@@ -62,6 +68,8 @@ class Rehearsal:
             assumed=(*asked.world.assumed, *asked.applications.assumed),
             laws=laws_of(asked.files, self.settings.without),
         )
+        if asked.schedule is not None:
+            found = replace(found, schedule=str(asked.schedule))
         return found, record
 
     def _ranged(self, asked: Asked, found: Answer) -> Answer:
@@ -103,6 +111,15 @@ class Rehearsal:
             return None
         file = ", ".join(dict.fromkeys(edit.file for edit in proposal.edits))
         return Cure(proposal.text, file, diff, found.outcome, found.headline, found.done_s, found.outages)
+
+
+def _worst(found: Answer, explored: Explored) -> Answer:
+    """Return the answer with what an exploration found; the first schedule that breaks something is the verdict."""
+    if not explored.broken:
+        return replace(found, explored=explored)
+    first = explored.broken[0]
+    said = f"with the faults `{first.schedule}`: {first.headline}"
+    return replace(found, outcome=first.outcome, headline=said, explored=explored)
 
 
 def rehearse(asked: Asked, scratch: Path, settings: Settings) -> Answer:

@@ -75,15 +75,17 @@ class World:
         nodes: int = 1,
         timing: Timing | None = None,
         boots: BootTimes | None = None,
+        order: Entropy | None = None,
     ) -> None:
-        """``timing``, ``boots``: durations of containers and machines; None: the quick ones of simulations."""
+        """``timing``, ``boots``: durations of containers and machines; None: the quick ones of simulations. ``order``:
+        draws among ready keys, instead of what ``shuffle`` makes of the seed."""
         self._times = timing, boots
         self.clock = VirtualClock()
         self.entropy = Entropy(seed)
         self.journal = Journal()
         self.settings = settings or AppSettings()
         self._reader = reader
-        self.order = self.entropy.fork("order") if shuffle else None
+        self.order = self.entropy.fork("order") if shuffle else order
         store, begun = Store(), _beginning(seed, self.settings.control_namespace)
         store.restore(begun.revision, (Stored.load(*each) for each in begun.objects))
         self.core: ClusterCore = build_core(store=store, clock=self.clock, entropy=self.entropy)

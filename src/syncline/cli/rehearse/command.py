@@ -9,12 +9,15 @@ from pathlib import Path
 
 import click
 
+from syncline.base.clock import SystemClock
 from syncline.base.scratch import scratch
 from syncline.cli.frame.failure import BLOCKED, FAILED, UNSAFE, USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.views.rehearsal.text import describe_answer, describe_both
-from syncline.kube.text.durations import DurationError, parse_duration
+from syncline.kube.text.durations import DurationError, format_duration, parse_duration
 from syncline.rehearsal.answer.answer import Answer, Outcome
+from syncline.rehearsal.disturbing import read_faults
+from syncline.rehearsal.exploring import Bounds
 from syncline.rehearsal.given.demonstration import demonstration
 from syncline.rehearsal.given.files import read_files
 from syncline.rehearsal.given.world import default_world, read_world
@@ -25,7 +28,8 @@ from syncline.rehearsal.scenario import ScenarioError
 
 CODES = {Outcome.SAFE: 0, Outcome.FAILED: FAILED, Outcome.BLOCKED: BLOCKED, Outcome.UNSAFE: UNSAFE}
 MAX_REVISIONS = 2
-MAX_UNTIL = timedelta(days=7)
+MAX_UNTIL, MAX_BUDGET = timedelta(days=7), timedelta(days=2)
+MAX_SCHEDULES, MAX_FAULTS_FILE = 1_000_000, 65_536
 
 
 @click.command("rehearse")
@@ -42,6 +46,9 @@ MAX_UNTIL = timedelta(days=7)
 @click.option("--after", default="", help="What is deployed before: PATH at this branch, tag or commit.")
 @click.option("-n", "--namespace", default="", help="Where a folder without Applications is deployed.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of what is drawn.")
+@click.option("--explore", type=click.IntRange(1, MAX_SCHEDULES), default=None, help="Rehearse N schedules of faults.")
+@click.option("--budget", default="", metavar="60s", help="Time for --explore; alone: as many schedules as fit.")
+@click.option("--faults", type=click.Path(path_type=Path), default=None, help="A file with one schedule of faults.")
 @click.option("--until", default="24h", show_default=True, help="Virtual time after which it ends.")
 @click.option("--without-law", "without", multiple=True, metavar="LAW", help="Do not hold it to this law; repeatable.")
 @click.option("--no-cures", is_flag=True, help="Do not look for cures.")
@@ -56,6 +63,9 @@ def rehearse_command(
     after: str,
     namespace: str,
     seed: int,
+    explore: int | None,
+    budget: str,
+    faults: Path | None,
     until: str,
     without: tuple[str, ...],
     no_cures: bool,
@@ -74,6 +84,7 @@ def rehearse_command(
                 syncline rehearse . --world world.yaml
                 syncline rehearse . --after main --revision feature/chrony
                 syncline rehearse . --revision main --revision feature/chrony
+                syncline rehearse . --explore 200 --budget 60s
     """
     if demo == (path is not None):
         raise click.UsageError("give PATH, or --demo")
@@ -82,13 +93,15 @@ def rehearse_command(
     if len(revisions) > MAX_REVISIONS:
         raise click.UsageError("--revision is given once, or twice to compare two")
     try:
-        settings = Settings(without, cures=not no_cures, ranged=not no_range, report=_report)
-        limit = _until(until)
+        bounds = _bounds(explore, budget)
+        settings = Settings(without, cures=not no_cures, ranged=not no_range, explore=bounds, report=_report)
+        limit = _duration("--until", until, MAX_UNTIL)
+        schedule = read_faults(_text(faults), str(faults)) if faults is not None else None
         with scratch() as folder:
             answers = []
             for number, revision in enumerate(revisions or ("",)):
                 asked = demonstration() if path is None else _asked(path, world_file, origin, revision, after)
-                asked = replace(asked, namespace=namespace, seed=seed, until=limit)
+                asked = replace(asked, namespace=namespace, seed=seed, until=limit, schedule=schedule)
                 answers.append(rehearse(asked, folder / str(number), settings))
     except ScenarioError as error:
         raise CommandFailed(str(error), USAGE if error.usage else FAILED) from error
@@ -118,14 +131,32 @@ def _name(place: Path) -> str:
     return kept[:50] or "repository"
 
 
-def _until(text: str) -> timedelta:
+def _duration(option: str, text: str, most: timedelta) -> timedelta:
     try:
         found = parse_duration(text)
     except DurationError as error:
-        raise ScenarioError(f"--until {text!r}: allowed: a duration such as 90m or 24h", usage=True) from error
-    if not timedelta(0) < found <= MAX_UNTIL:
-        raise ScenarioError(f"--until {text}: allowed: more than nothing, at most {MAX_UNTIL.days * 24}h", usage=True)
+        raise ScenarioError(f"{option} {text!r}: allowed: a duration such as 90m or 24h", usage=True) from error
+    if not timedelta(0) < found <= most:
+        limit = format_duration(most)
+        raise ScenarioError(f"{option} {text}: allowed: more than nothing, at most {limit}", usage=True)
     return found
+
+
+def _bounds(explore: int | None, budget: str) -> Bounds | None:
+    if explore is None and not budget:
+        return None
+    if not budget:
+        return Bounds(explore or 0)
+    clock = SystemClock()
+    end = clock.monotonic() + _duration("--budget", budget, MAX_BUDGET).total_seconds()
+    return Bounds(explore or MAX_SCHEDULES, lambda: clock.monotonic() >= end)
+
+
+def _text(file: Path) -> str:
+    if not file.is_file() or file.stat().st_size > MAX_FAULTS_FILE:
+        said = f"--faults {file}: allowed: a file of at most {MAX_FAULTS_FILE} bytes with one schedule"
+        raise ScenarioError(said, usage=True)
+    return file.read_text("utf-8", "replace")
 
 
 def _report(text: str) -> None:

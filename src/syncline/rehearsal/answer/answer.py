@@ -101,6 +101,29 @@ class Cure:
         return self.outcome is Outcome.SAFE
 
 
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A schedule of faults that ends worse than the undisturbed rehearsal: the shortest one found, and the drawn one
+    (``shrunk_from``). ``--faults`` with a file of that line plays it again."""
+
+    schedule: str
+    outcome: Outcome
+    headline: str
+    law: str
+    shrunk_from: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What an exploration has tried: ``schedules``, ``distinct`` courses of events among them and the undisturbed one,
+    and the ``steps`` (writes) at which faults could strike."""
+
+    schedules: int
+    distinct: int
+    steps: int
+    broken: tuple[Broken, ...]
+
+
 @dataclass(frozen=True)
 class Answer:
     """``headline``: what would happen; ``advice``: the one thing to do. ``done_s``: when nothing was waited for; None:
@@ -127,6 +150,9 @@ class Answer:
     durations: tuple[Duration, ...]
     shorter: str = ""
     """What would shorten it, in a sentence; empty: nothing that is known here."""
+    schedule: str = ""
+    """The faults that it is rehearsed with; empty: none."""
+    explored: Explored | None = None
 
     def to_obj(self) -> dict[str, Any]:
         """Return the value of ``-o json``; equal rehearsals return equal bytes."""

@@ -32,7 +32,7 @@ LEAST_S = 60.0
 def describe_answer(answer: Answer) -> str:
     """Return the whole text, without escape sequences."""
     parts = [[*_head(answer)], [*_timeline(answer)], [*_path(answer)], [*_waits(answer)], [*_outages(answer)]]
-    parts += [[*_laws(answer)], [*_cures(answer)], [*_assumed(answer)]]
+    parts += [[*_laws(answer)], [*_explored(answer)], [*_cures(answer)], [*_assumed(answer)]]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
 
@@ -160,6 +160,20 @@ def _laws(answer: Answer) -> Iterator[str]:
         for breach in answer.breaches:
             yield one_cell(f"  {breach.law} at {offset(breach.at_s)}: {breach.found}; demanded: {breach.demand}")
     yield f"LAWS HELD  {', '.join(held) or 'none'}"
+
+
+def _explored(answer: Answer) -> Iterator[str]:
+    if answer.schedule:
+        yield f"FAULTS  {answer.schedule}"
+    found = answer.explored
+    if found is None:
+        return
+    counts = f"{found.schedules} schedules of faults at {found.steps} writes, {found.distinct} distinct courses"
+    yield f"EXPLORED  {counts}; {len(found.broken)} end worse"
+    for one in found.broken:
+        yield one_cell(f"  {one.schedule}: {str(one.outcome).upper()}, {one.headline}")
+        if one.schedule != one.shrunk_from:
+            yield one_cell(f"    shortened from {one.shrunk_from}")
 
 
 def _cures(answer: Answer) -> Iterator[str]:
