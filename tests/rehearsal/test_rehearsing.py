@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from syncline.cli.main import main
 from syncline.cli.views.rehearsal.text import describe_answer
 from syncline.rehearsal.answer.answer import Answer, Outcome
+from syncline.rehearsal.given.applications import applications_of
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.world import default_world, parse_world
 from syncline.rehearsal.playing import Asked
 from syncline.rehearsal.rehearsing import Settings, rehearse
+from syncline.rehearsal.repository import IDENTITY, commit_files
 from syncline.rehearsal.scenario import ScenarioError
 
 CONFIG = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colours}\ndata: {sky: blue}\n"
@@ -92,3 +95,53 @@ def test_a_wrong_command_line_is_a_usage_error(
     (tmp_path / "map.yaml").write_bytes(CONFIG)
     assert main(["rehearse", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_folder_of_a_repository_is_deployed_by_its_path_and_others_are_named() -> None:
+    kustomization = {"a/kustomization.yaml": b"resources: [map.yaml]\n", "a/map.yaml": CONFIG, "b/map.yaml": CONFIG}
+    with pytest.raises(ScenarioError, match=r"name a folder to deploy by --path: a$"):
+        applications_of(Files(kustomization), "all")
+    (app,) = applications_of(Files(kustomization), "a", path="./a/").objects
+    assert app["spec"]["source"]["path"] == "a" and "directory" not in app["spec"]["source"]
+
+
+def test_an_application_that_another_deploys_is_left_to_it() -> None:
+    texts = {
+        "root.yaml": application("root", "apps"),
+        "apps/web.yaml": application("web", "web"),
+        "web/map.yaml": CONFIG.decode(),
+        "other.yaml": application("other", "charts/elsewhere"),
+    }
+    found = applications_of(Files({path: text.encode() for path, text in texts.items()}), "all")
+    assert [app["metadata"]["name"] for app in found.objects] == ["other", "root"]
+    assert found.urls == ("https://git.example.org/apps",)
+
+
+def application(name: str, path: str) -> str:
+    url = "https://git.example.org/" + ("elsewhere" if name == "other" else "apps")
+    spec = f"{{source: {{repoURL: '{url}', path: {path}}}, destination: {{namespace: a}}}}"
+    return f"apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+
+
+def test_a_source_that_cannot_be_rendered_fails_it(tmp_path: Path) -> None:
+    answer = answered(tmp_path, {"map.yaml": b"{{ broken }}: [\n"}, cures=False)
+    assert answer.outcome is Outcome.FAILED and "cannot be synced" in answer.headline
+
+
+def test_a_revision_of_a_repository_is_rehearsed_and_two_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "shop"
+    first = commit_files(Files({"map.yaml": CONFIG}), folder)
+    (folder / "map.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n")
+    for command in (["add", "-A"], ["commit", "-qm", "wrong"]):
+        subprocess.run(["git", "-C", str(folder), *IDENTITY, *command], check=True, timeout=60)
+    (tmp_path / "world.yaml").write_text(ONE_NODE)
+    options = ["--world", str(tmp_path / "world.yaml"), "--no-range", "--no-cures"]
+    assert main(["rehearse", str(folder), "--revision", first, "--revision", "main", "--after", first, *options]) == 1
+    head, verdict = capsys.readouterr().out.splitlines()[:2]
+    assert head.split() == [first, "main"] and verdict.split() == ["verdict", "safe", "failed"]
+    assert main(["rehearse", str(folder), "--revision", "--output=x", *options]) == 2
+    assert "found an option" in capsys.readouterr().err
+    assert main(["rehearse", str(folder), "--revision", "none", *options]) == 2
+    assert "revision none cannot be read" in capsys.readouterr().err

@@ -71,4 +71,4 @@ def test_jobs_as_they_are_end_with_their_hook_run_once(tmp_path: Path) -> None:
     files = read_files(scene("jobs"))
     answer = rehearse(Asked("jobs", files, default_world(files)), tmp_path, QUICK)
     assert answer.outcome is Outcome.SAFE
-    assert [bar.row for bar in answer.bars if bar.doing is Doing.HOOK] == ["app/test-job hook test-job"]
+    assert [bar.row for bar in answer.bars if bar.doing is Doing.HOOK] == ["app/test-job hook Job/test-job"]

@@ -67,6 +67,8 @@ class Asked:
     before: Files | None = None
     namespace: str = ""
     """Of the Application that is made of a folder; empty: as :func:`applications_of` finds it."""
+    path: str = ""
+    """The folder to deploy; empty: the Applications of the repository, or all of it."""
     schedule: Schedule | None = None
     """Faults that strike after the commit, and an order of what is ready; None: undisturbed, oldest first."""
     seed: int = 1
@@ -77,7 +79,7 @@ class Asked:
         return self.deployed(self.files)
 
     def deployed(self, files: Files) -> Applications:
-        return applications_of(files, self.name, self.namespace, self.world.applications)
+        return applications_of(files, self.name, self.namespace, self.world.applications, self.path)
 
 
 class _Reader(GitSourceReader):

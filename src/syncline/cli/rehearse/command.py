@@ -44,6 +44,7 @@ MAX_SCHEDULES, MAX_FAULTS_FILE = 1_000_000, 65_536
     help="PATH at this branch, tag or commit, not its work tree; given twice, the two are compared.",
 )
 @click.option("--after", default="", help="What is deployed before: PATH at this branch, tag or commit.")
+@click.option("--path", "folder", default="", help="Deploy this folder of PATH, not its Applications.")
 @click.option("-n", "--namespace", default="", help="Where a folder without Applications is deployed.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of what is drawn.")
 @click.option("--explore", type=click.IntRange(1, MAX_SCHEDULES), default=None, help="Rehearse N schedules of faults.")
@@ -61,6 +62,7 @@ def rehearse_command(
     origin: str,
     revisions: tuple[str, ...],
     after: str,
+    folder: str,
     namespace: str,
     seed: int,
     explore: int | None,
@@ -97,12 +99,13 @@ def rehearse_command(
         settings = Settings(without, cures=not no_cures, ranged=not no_range, explore=bounds, report=_report)
         limit = _duration("--until", until, MAX_UNTIL)
         schedule = read_faults(_text(faults), str(faults)) if faults is not None else None
-        with scratch() as folder:
+        with scratch() as place:
             answers = []
             for number, revision in enumerate(revisions or ("",)):
                 asked = demonstration() if path is None else _asked(path, world_file, origin, revision, after)
-                asked = replace(asked, namespace=namespace, seed=seed, until=limit, schedule=schedule)
-                answers.append(rehearse(asked, folder / str(number), settings))
+                asked = replace(asked, name=_name(Path(folder))) if folder else asked
+                asked = replace(asked, path=folder, namespace=namespace, seed=seed, until=limit, schedule=schedule)
+                answers.append(rehearse(asked, place / str(number), settings))
     except ScenarioError as error:
         raise CommandFailed(str(error), USAGE if error.usage else FAILED) from error
     if len(answers) > 1:

@@ -15,6 +15,7 @@ from syncline.rehearsal.answer.waits import waits_of
 from syncline.rehearsal.given.durations import Duration
 from syncline.rehearsal.record import Ending, Record
 
+BROKEN = ("ComparisonError", "InvalidSpecError")
 MOST_NOTES = 10
 NEAR_S = 1.0
 """Bars that begin within it after another one ended follow it."""
@@ -76,12 +77,16 @@ def _outcome(record: Record, breaches: Sequence[Breach], failed: Sequence[str]) 
 
 
 def _failed(record: Record) -> tuple[str, ...]:
-    """Return a sentence for each Application whose last sync failed."""
-    return tuple(
-        f"the sync of {name_of(app)} fails: {dig(app, 'status', 'operationState', 'message', default='')}"
-        for app in record.last(APPLICATION.group_kind)
-        if dig(app, "status", "operationState", "phase") in ("Failed", "Error")
-    )
+    """Return a sentence for each Application whose last sync failed, or whose source or spec is broken."""
+    found = []
+    for app in record.last(APPLICATION.group_kind):
+        broken = [c for c in dig(app, "status", "conditions", default=[]) if c.get("type") in BROKEN]
+        if dig(app, "status", "operationState", "phase") in ("Failed", "Error"):
+            message = dig(app, "status", "operationState", "message", default="")
+            found.append(f"the sync of {name_of(app)} fails: {message}")
+        elif broken:
+            found.append(f"Application {name_of(app)} cannot be synced: {broken[0].get('message')}")
+    return tuple(found)
 
 
 def _headline(
@@ -100,7 +105,8 @@ def _headline(
         return f"not done after {format_seconds(round(record.seconds(record.ended)))}"
     first_wait = lasting[0]
     word = "waits for ever" if record.ending is Ending.STUCK else "still waits at the limit"
-    return f"{first_wait.subject} {word}: {BEHIND.join(first_wait.chain[1:][-LINKS:] or first_wait.chain)}"
+    links = first_wait.chain[1:][-LINKS:] or (first_wait.chain[0].removeprefix(f"{first_wait.subject} "),)
+    return f"{first_wait.subject} {word}: {BEHIND.join(links)}"
 
 
 def _advice(lasting: Sequence[Wait]) -> str:

@@ -102,7 +102,7 @@ def _hooks(record: Record, row: str, operation: _Operation) -> Iterator[Bar]:
                 ended.setdefault(ref, (version.at, phase))
     for ref, at in began.items():
         until, phase = ended.get(ref, (operation.ended, "Running"))
-        yield _bar(record, f"{row} hook {ref.name}", Doing.HOOK, at, until, phase)
+        yield _bar(record, f"{row} hook {ref.kind}/{ref.name}", Doing.HOOK, at, until, phase)
 
 
 def _bar(record: Record, row: str, doing: Doing, began: datetime, ended: datetime | None, state: str) -> Bar:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from posixpath import dirname, normpath
+from posixpath import basename, dirname, normpath
 
 from syncline.kube.kinds.argoproj import APPLICATION, GROUP
 from syncline.kube.objects import Obj, dig, meta, name_of, namespace_of
@@ -17,6 +17,8 @@ from syncline.rehearsal.scenario import ScenarioError
 REPOSITORY = "https://rehearsed.example/repository.git"
 """The address of a repository whose files name none."""
 CONTROL_NAMESPACE = "argocd"
+BUILT = ("chart.yaml", "kustomization.yaml", "kustomization.yml")
+MAX_NAMED = 10
 ROOTS = ("Application", "ApplicationSet", "AppProject")
 
 
@@ -31,11 +33,15 @@ class Applications:
     assumed: tuple[str, ...] = ()
 
 
-def applications_of(files: Files, name: str, namespace: str = "", there: Sequence[Obj] = ()) -> Applications:
+def applications_of(
+    files: Files, name: str, namespace: str = "", there: Sequence[Obj] = (), path: str = ""
+) -> Applications:
     """Return what the repository stands for. ``there``: Applications of the cluster, of which those count that name a
     path of a repository without any of its own. ``namespace``: of the Application that is made of a folder without any;
-    by default the one that its manifests name most, or else ``name``. Raises ScenarioError (usage) if there is nothing
-    to deploy in it."""
+    by default the one that its manifests name most, or else ``name``. ``path``: the folder to
+    deploy, instead of the Applications that there are. Raises ScenarioError (usage) if there is nothing to deploy."""
+    if path:
+        return _of_folder(files, name, namespace or _usual_namespace(files) or name, normpath(path))
     found = [(path, obj) for path, obj in files.objects() if _is_root(obj)]
     apps = [(path, obj) for path, obj in found if obj["kind"] != "AppProject"]
     if not apps:
@@ -87,14 +93,21 @@ def _below(path: str, folder: str) -> bool:
     return folder == "." or path.startswith(f"{folder}/")
 
 
-def _of_folder(files: Files, name: str, namespace: str) -> Applications:
-    """Return one Application of the whole folder, as ``syncline demo`` makes it."""
-    top = [path for path in files.content if "/" not in path and path.endswith((*MANIFESTS, ".yaml"))]
-    below = [path for path in files.content if path.endswith(YAML)]
+def _of_folder(files: Files, name: str, namespace: str, path: str = ".") -> Applications:
+    """Return one Application of a folder, as ``syncline demo`` makes it."""
+    inside = [each for each in files.content if _below(each, path)]
+    top = [each for each in inside if dirname(each) == path.removeprefix(".") and each.endswith(MANIFESTS)]
+    below = [each for each in inside if each.endswith(YAML)]
     if not below and not top:
-        raise ScenarioError(f"{name}: holds no file that is one of {', '.join(MANIFESTS)}", usage=True)
-    source: Obj = {"repoURL": REPOSITORY, "targetRevision": "main", "path": "."}
-    if not any(dirname(path) == "" for path in top):
+        where = name if path == "." else f"{name}: {path}"
+        raise ScenarioError(f"{where}: holds no file that is one of {', '.join(MANIFESTS)}", usage=True)
+    source: Obj = {"repoURL": REPOSITORY, "targetRevision": "main", "path": path}
+    if not top:
+        built = sorted({dirname(each) for each in below if basename(each).lower() in BUILT})
+        if built:
+            some = ", ".join(built[:MAX_NAMED])
+            text = f"{name}: holds no Application; name a folder to deploy by --path: {some}"
+            raise ScenarioError(text, usage=True)
         source["directory"] = {"recurse": True}
     spec: Obj = {
         "project": "default",
@@ -104,7 +117,8 @@ def _of_folder(files: Files, name: str, namespace: str) -> Applications:
     }
     app: Obj = {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind, "spec": spec}
     app["metadata"] = {"name": name, "namespace": CONTROL_NAMESPACE}
-    assumed = [f"it holds no Application: one is made of the folder, automated, to namespace {namespace}"]
+    where = "the folder" if path == "." else f"folder {path}"
+    assumed = [f"no Application is given: one is made of {where}, automated, to namespace {namespace}"]
     spaces = _missing_namespaces(files, [app])
     if spaces:
         assumed.append(f"namespaces that manifests name and do not make are there: {', '.join(spaces)}")
