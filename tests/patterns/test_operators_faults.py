@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.patterns.operating import OLM, Flaky, Operators, bundle, channel, package
 
+from syncline.patterns.operators.foreign import upstream_manager
+
 ENTRIES = (
     {"name": "widgets.v1.0.0"},
     {"name": "widgets.v1.1.0", "replaces": "widgets.v1.0.0"},
@@ -100,3 +102,37 @@ def test_a_step_that_cannot_be_read_fails_its_install_plan(manifest: str) -> Non
     world.time.advance(120)
     after = world.get(f"{OLM}/team/installplans/hostile")["status"]
     assert (after["phase"], after["message"]) == ("Failed", "error parsing step manifest: x")
+
+
+def upstreams(world: Operators) -> None:
+    """Install what shows that upstream's OLM is on the cluster."""
+    world.send("POST", "/api/v1/namespaces", {"metadata": {"name": "olm"}})
+    labels = {"app": "olm-operator"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "olm", "image": "olm:1"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "olm-operator", "labels": labels}}
+    world.send("POST", "/apis/apps/v1/namespaces/olm/deployments", {**body, "spec": spec})
+
+
+def test_where_upstreams_manager_is_ours_does_nothing_and_says_so() -> None:
+    world = Operators(*DOCUMENTS)
+    upstreams(world)
+    world.namespace("team", "team")
+    world.subscribe("team", "widgets")
+    world.time.advance(30)
+    assert world.subscription("team", "widgets").get("status") is None
+    assert world.plans("team") == []
+    events = world.get("/api/v1/namespaces/team/events")["items"]
+    (said,) = {one["message"] for one in events if one["reason"] == "LeftToUpstream"}
+    assert "Deployment olm/olm-operator is there" in said
+    world.send("DELETE", "/apis/apps/v1/namespaces/olm/deployments/olm-operator")
+    world.until("team", "widgets.v1.1.0")
+
+
+def test_a_deployment_of_its_name_elsewhere_stops_nothing() -> None:
+    labels = {"app": "olm-operator"}
+    deployment = {"metadata": {"name": "olm-operator", "namespace": "team", "labels": labels}}
+    service = {"metadata": {"name": "v1.packages.operators.coreos.com"}, "spec": {}}
+    assert upstream_manager([deployment], [service]) == ""
+    served = {**service, "spec": {"service": {"namespace": "olm", "name": "packageserver-service"}}}
+    assert upstream_manager([], [served]).endswith("is served by olm/packageserver-service")

@@ -38,7 +38,7 @@ class Policies(Fleet):
         """Start the role, with an empty memory if it ran before."""
         if self._policies is not None:
             self.time.actors.remove(self._policies)
-        role = policies_role(objects=tuple(policy_objects()), entropy=Entropy("policies"))
+        role = policies_role(objects=tuple(policy_objects()), entropy=Entropy("policies"), embedded=True)
         self._policies = self.start_role(role, wrap=wrap)
 
     def space(self, name: str, placement: str = "all", **spec: Any) -> None:

@@ -156,7 +156,7 @@ class LiveCluster:
         pulling = pull_settings(settings.control_namespace, pull_variant, settings.manifest_limit, poll_s)
         needed = tuple(pull_objects(pulling))
         await self.run_role(pull_role(pulling, reader=self.reader, renderer=self.reader, objects=needed))
-        await self.run_role(policies_role(objects=tuple(policy_objects())))
+        await self.run_role(policies_role(objects=tuple(policy_objects()), embedded=True))
         return manager
 
     async def start_patterns(self, settings: GitOpsSettings) -> LiveManager:

@@ -20,6 +20,7 @@ from syncline.kube.kinds.governance import hub_policy_crds
 from syncline.kube.kinds.hive import idle_hub_crds
 from syncline.kube.kinds.managedclusters import hub_cluster_crds
 from syncline.kube.objects import GroupKind, Obj
+from syncline.patterns.operators.controllers.idle import HUB_KINDS, idle_controllers
 from syncline.patterns.policies.hub.propagating import Propagation
 from syncline.patterns.policies.hub.resolving import ResolveHub, ResolveHubHandler
 from syncline.patterns.policies.hub.rights import rights_controller
@@ -50,17 +51,18 @@ def policy_objects() -> list[Obj]:
     return [first, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}, binding, *rest]
 
 
-def policies_role(*, objects: tuple[Obj, ...] = (), entropy: Entropy | None = None) -> Role:
+def policies_role(*, objects: tuple[Obj, ...] = (), entropy: Entropy | None = None, embedded: bool = False) -> Role:
     """Return the role. ``objects``: what must exist first; ``entropy``: of the keys that encrypt, None: the operating
-    system's."""
+    system's; ``embedded``: nothing but it works on the cluster, and objects of kinds without a controller say so."""
     draws = entropy or Entropy()
+    idle = idle_controllers(HUB_KINDS) if embedded else ()
 
     def handlers(cache: Cache, _clock: Clock) -> Mapping[type, Handler]:
         return {ResolveHub: ResolveHubHandler(cache.mapper)}
 
     return Role(
         name="policies",
-        controllers=(*Propagation(draws.key).controllers(), rights_controller()),
+        controllers=(*Propagation(draws.key).controllers(), rights_controller(), *idle),
         user=service_account_user(HUB_NAMESPACE, POLICY_MANAGER),
         manager=POLICY_MANAGER,
         handlers=handlers,
