@@ -187,6 +187,24 @@ def test_a_contradiction_of_one_subscription_is_found_beside_others_with_many_ca
     )
 
 
+def test_what_was_installed_without_properties_has_those_that_it_describes() -> None:
+    owned = {"owned": [{"name": "things.example.com", "kind": "Thing", "version": "v1"}]}
+    needed = {"required": [{"name": "gears", "group": "example.com", "version": "v1", "kind": "Gear"}]}
+    spec = {"version": "1.0.0", "customresourcedefinitions": owned, "apiservicedefinitions": needed}
+    csvs = {"widgets.v1.0.0": {"metadata": {"name": "widgets.v1.0.0", "namespace": "team"}, "spec": spec}}
+    mine = subscription("widgets", installedCSV="widgets.v1.0.0", currentCSV="widgets.v1.0.0")
+    gears = (
+        package("gears"),
+        channel("gears", "stable", "gears.v1.0.0"),
+        bundle("gears", "1.0.0", "Gear.v1.example.com"),
+    )
+    read = {FAR: read_catalog([*offered("widgets", "1.0.0"), *gears])}
+    found = resolve(Request("team", [mine], csvs, [{"metadata": {"name": "group", "namespace": "team"}}], read))
+    assert [one["resource"]["name"] for one in found.steps if one["resource"]["kind"] == "ClusterServiceVersion"] == [
+        "gears.v1.0.0"
+    ]
+
+
 def test_two_providers_of_one_api_are_a_contradiction() -> None:
     far = [
         *(package("a"), channel("a", "stable", "a.v1.0.0"), bundle("a", "1.0.0", "Thing.v1.example.com")),

@@ -205,8 +205,12 @@ def installed_properties(csv: Obj) -> tuple[Property, ...]:
     text = annotations_of(csv).get(PROPERTIES)
     if text is not None:
         return _noted(text, name_of(csv))
-    kinds = (csv.get("spec") or {}).get("customresourcedefinitions") or {}
-    return tuple(Property("olm.gvk", _described(one)) for one in kinds.get("owned") or ())
+    made: list[Property] = []
+    for which, kind in (("owned", "olm.gvk"), ("required", "olm.gvk.required")):
+        for part, read in (("customresourcedefinitions", _described), ("apiservicedefinitions", _aggregated)):
+            described = ((csv.get("spec") or {}).get(part) or {}).get(which) or ()
+            made += [Property(kind, read(one)) for one in described]
+    return tuple(made)
 
 
 def _noted(text: str, name: str) -> tuple[Property, ...]:
@@ -221,6 +225,10 @@ def package_named(properties: Iterable[Property]) -> str:
     """Return the package that properties name; "" if they name none."""
     given = (one.value for one in properties if one.kind == "olm.package" and isinstance(one.value, dict))
     return str(next(given, {}).get("packageName") or "")
+
+
+def _aggregated(one: Obj) -> Obj:
+    return {part: str(one.get(part) or "") for part in ("group", "version", "kind")}
 
 
 def _described(one: Obj) -> Obj:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from syncline.kube.objects import Obj, annotations_of, dig, name_of, namespace_of
-from syncline.patterns.operators.catalogs.model import Bundle, Catalog, Entry, SourceKey
+from syncline.patterns.operators.catalogs.model import Bundle, Catalog, Entry, Property, SourceKey
 from syncline.patterns.operators.groups import Api, fails_forward
 from syncline.patterns.operators.replacing import newest
 from syncline.patterns.operators.resolver.channels import ChannelError, in_channel_order
 from syncline.patterns.operators.resolver.constraints import (
+    PROPERTIES,
     ConstraintError,
     Predicate,
     installed_properties,
@@ -108,8 +109,20 @@ def _installed(request: Request) -> Iterable[Entry]:
         if forward and _replaced_in_vain(csv, request.csvs):
             continue
         properties = installed_properties(csv)
+        if PROPERTIES not in annotations_of(csv):
+            properties += _inferred(csv, request.subscriptions)
         bundle = Bundle(name, package_named(properties), _version(csv), properties=properties)
         yield Entry(bundle, "", source, name, subscribed=name in by_csv)
+
+
+def _inferred(csv: Obj, subscriptions: Sequence[Obj]) -> tuple[Property, ...]:
+    """Return the package of an operator that was installed without properties, if its Subscriptions agree on one."""
+    mine = [one for one in subscriptions if dig(one, "status", "installedCSV", default="") == name_of(csv)]
+    names = {str(dig(one, "spec", "name", default="") or "") for one in mine} - {""}
+    if len(names) != 1:
+        return ()
+    version = str(dig(csv, "spec", "version", default="") or "")
+    return (Property("olm.package", {"packageName": names.pop(), "version": version}),)
 
 
 def _replaced_in_vain(csv: Obj, csvs: Mapping[str, Obj]) -> bool:
