@@ -10,8 +10,9 @@ import pytest
 from cryptography import x509
 from tests.patterns.operating import MODES, OLM, Flaky, Operators, channel, package
 
+from syncline.gitops.gates.checks import GATES, subscription_ref
 from syncline.kube.client import Request
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, ObjectRef
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
 APIS = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -183,6 +184,34 @@ def test_a_webhook_answers_while_its_operator_is_up_and_refuses_all_while_it_is_
     assert "no endpoints available for service" in str(refused.obj["message"])
 
 
+PLURALS = {
+    "Subscription": ("/apis/operators.coreos.com/v1alpha1", "subscriptions"),
+    "ClusterServiceVersion": ("/apis/operators.coreos.com/v1alpha1", "clusterserviceversions"),
+    "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
+    "Service": ("/api/v1", "services"),
+    "Endpoints": ("/api/v1", "endpoints"),
+}
+
+
+def test_the_gate_of_an_operator_is_open_while_its_webhooks_answer() -> None:
+    world = started(a_bundle("1.0.0", {"webhookdefinitions": [VALIDATING]}))
+
+    def known(ref: ObjectRef) -> Obj | None:
+        root, plural = PLURALS[ref.kind]
+        where = f"/namespaces/{ref.namespace}" if ref.namespace else ""
+        answer = world.admin.send(Request("GET", f"{root}{where}/{plural}/{ref.name}"))
+        return answer.obj if answer.ok else None
+
+    gate, subject = GATES["csv-succeeded"], subscription_ref("team", "widgets")
+    assert "has no installed version yet" in gate.problem(subject, known)
+    world.until("team", "widgets.v1.0.0")
+    assert gate.problem(subject, known) == ""
+    world.send("PATCH", "/apis/apps/v1/namespaces/team/deployments/manager", {"spec": {"replicas": 0}})
+    world.time.advance(5)
+    said = gate.problem(subject, known)
+    assert said == "Service team/manager-service of a webhook has no ready pod" or "widgets.v1.0.0 is " in said
+
+
 def test_a_webhook_that_is_deleted_comes_back_by_way_of_a_reinstallation() -> None:
     world = started(a_bundle("1.0.0", {"webhookdefinitions": [VALIDATING]}))
     world.until("team", "widgets.v1.0.0")
@@ -257,6 +286,14 @@ def test_a_conversion_webhook_needs_an_operator_for_all_namespaces() -> None:
     why = "CSVs with conversion webhooks must support only AllNamespaces"
     said = [one["message"] for one in status["conditions"] if one["reason"] == "InstallComponentFailed"]
     assert said[0] == f"install strategy failed: unable to manage conversion webhook: {why}"
+
+
+def test_descriptions_that_fit_nothing_stop_no_other_operator() -> None:
+    strange = {**VALIDATING, "generateName": "strange.example.com", "deploymentName": "nowhere"}
+    world = started(a_bundle("1.0.0", {"webhookdefinitions": [VALIDATING, strange]}))
+    world.until("team", "widgets.v1.0.0")
+    found = {one["webhooks"][0]["name"]: one for one in hooks(world, "validatingwebhookconfigurations")}
+    assert "caBundle" not in found["strange.example.com"]["webhooks"][0]["clientConfig"]
 
 
 def served(world: Operators) -> None:

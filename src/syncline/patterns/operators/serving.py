@@ -152,12 +152,15 @@ def certified(csv: Obj, authorities: Mapping[str, str]) -> Obj:
     for one in deployment_specs(made):
         name = str(one.get("name") or "")
         if name in authorities:
-            _mount(one.setdefault("spec", {}).setdefault("template", {}), name, authorities[name])
+            one["spec"] = one.get("spec") or {}
+            one["spec"]["template"] = one["spec"].get("template") or {}
+            _mount(one["spec"]["template"], name, authorities[name])
     return made
 
 
 def _mount(template: Obj, deployment: str, authority: str) -> None:
-    metadata, pod = template.setdefault("metadata", {}), template.setdefault("spec", {})
+    metadata, pod = (template.get(part) or {} for part in ("metadata", "spec"))
+    template |= {"metadata": metadata, "spec": pod}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), CA_HASH: pem_hash(authority)}
     pod["serviceAccountName"] = pod.get("serviceAccountName") or "default"
     for volume, path, files in _MOUNTS:
@@ -189,12 +192,16 @@ def registrations(csv: Obj, group: Obj, authorities: Mapping[str, str]) -> Itera
         deployment = str(one.get("deploymentName") or "")
         service = {"name": service_name(deployment), "namespace": namespace_of(csv), "port": _port(one)}
         spec = {"group": one.get("group"), "version": one.get("version"), "service": service}
-        spec |= {"groupPriorityMinimum": 2000, "versionPriority": 15, "caBundle": _encoded(authorities[deployment])}
+        spec |= {
+            "groupPriorityMinimum": 2000,
+            "versionPriority": 15,
+            "caBundle": _encoded(authorities.get(deployment, "")),
+        }
         metadata = {"name": api_name(one), "labels": labels}
         yield _made("apiregistration.k8s.io/v1", "APIService", metadata, spec=spec)
     for one in webhooks(csv):
         if one.get("type") in _KINDS:
-            yield _configuration(csv, group, one, labels, authorities[str(one.get("deploymentName") or "")])
+            yield _configuration(csv, group, one, labels, authorities.get(str(one.get("deploymentName") or ""), ""))
 
 
 def pem_hash(pem: str) -> str:
@@ -247,7 +254,9 @@ def conversions(csv: Obj, authorities: Mapping[str, str]) -> Iterator[tuple[str,
     """Yield the name of a definition that a webhook converts, and the patch that says so."""
     for one in webhooks(csv):
         for name in one.get("conversionCRDs") or () if one.get("type") == CONVERSION else ():
-            client = _client(csv, one, authorities[str(one.get("deploymentName") or "")], one.get("webhookPath") or "/")
+            client = _client(
+                csv, one, authorities.get(str(one.get("deploymentName") or ""), ""), one.get("webhookPath") or "/"
+            )
             versions = list(one.get("admissionReviewVersions") or ())
             webhook = {"clientConfig": client, "conversionReviewVersions": versions}
             spec = {"conversion": {"strategy": "Webhook", "webhook": webhook}}

@@ -284,7 +284,7 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> Looked | None:
     original = cache.get(ObjectRef(*VERSIONS, home, ref.name)) if copied else None
     config = cache.get(ObjectRef(*CONFIGS, "", "cluster")) or {}
     mine = owner_labels(ref.name, ref.namespace)
-    rights = [one for kind in (*_RBAC[:2], SERVICES_OF_APIS, *HOOKS) for one in _kinded(cache, kind, "")]
+    rights = [one for kind in (*_RBAC[:2], SERVICES_OF_APIS, *HOOKS) for one in _labelled(cache, kind, mine)]
     every = cache.objects(VERSIONS)
     copies = {namespace_of(one): one for one in every if unwanted(one, csv)}
     namespaces = tuple(name_of(one) for one in cache.objects(NAMESPACES) if not is_terminating(one))
@@ -293,7 +293,7 @@ def _observe(cache: Snapshot, ref: ObjectRef) -> Looked | None:
         _around(cache, csv),
         copies,
         namespaces,
-        tuple(one for one in rights if mine.items() <= labels_of(one).items()),
+        tuple(rights),
         bool(dig(config, "spec", "features", "disableCopiedCSVs", default=False)),
         original,
         unlisted=unlisted(cache, _KINDS),
@@ -328,9 +328,8 @@ def _around(cache: Snapshot, csv: Obj) -> Around:
 
 def _serving(cache: Snapshot, csv: Obj, needs: Needs) -> Serving:
     namespace, mine = namespace_of(csv), owner_labels(name_of(csv), namespace_of(csv))
-    hooks = (one for kind in HOOKS for one in _kinded(cache, kind, ""))
     return Serving(
-        tuple(one for one in hooks if mine.items() <= labels_of(one).items()),
+        tuple(one for kind in HOOKS for one in _labelled(cache, kind, mine)),
         needs.api_services,
         needs.definitions,
         frozenset(name_of(one) for one in cache.objects(SERVICES, namespace)),
@@ -339,8 +338,13 @@ def _serving(cache: Snapshot, csv: Obj, needs: Needs) -> Serving:
 
 
 def _kinded(cache: Snapshot, kind: GroupKind, namespace: str) -> list[Obj]:
-    version = f"{kind.group}/v1"
-    return [{**one, "apiVersion": version, "kind": kind.kind} for one in cache.objects(kind, namespace)]
+    return [{**one, "kind": kind.kind} for one in cache.objects(kind, namespace)]
+
+
+def _labelled(cache: Snapshot, kind: GroupKind, labels: Mapping[str, str]) -> list[Obj]:
+    """Return the objects of a cluster-wide kind that have these labels."""
+    found = (one for one in cache.objects(kind) if labels.items() <= labels_of(one).items())
+    return [{**one, "apiVersion": f"{kind.group}/v1", "kind": kind.kind} for one in found]
 
 
 def _definitions(cache: Snapshot, csv: Obj) -> dict[str, Obj]:
