@@ -183,8 +183,9 @@ def _keep_decisions(new: Obj, old: Obj) -> None:
         mine, theirs = _conditions(new, (kind,)), _conditions(old, (kind,))
         if len(mine) == len(theirs):
             for condition, kept in zip(mine, theirs, strict=True):
-                condition.clear()
-                condition.update(kept)
+                if condition is not kept:  # a write shares with the stored object what it leaves alone
+                    condition.clear()
+                    condition.update(kept)
 
 
 def _stamp(new: Obj, old: Obj, now: str) -> None:
