@@ -61,13 +61,13 @@ T = TypeVar("T")
 
 
 def listed(
-    info: ResourceInfo, namespace: str = "", *, metadata: bool = False
+    info: ResourceInfo, namespace: str = "", *, metadata: bool = False, pages: int = MAX_PAGES
 ) -> Generator[Request, Response, list[Obj]]:
     """Return all objects of a kind; ``metadata``: no more of them. A list whose token expires is restarted. Raises the
-    ApiError of a refusal."""
+    ApiError of a refusal, and of a list that does not end after ``pages``."""
     found: list[Obj] = []
     token = ""
-    for _ in range(MAX_PAGES):
+    for _ in range(pages):
         answer = yield client.list_(info, namespace, limit=PAGE, continue_=token, metadata=metadata)
         if token and answer.status == 410:
             found, token = [], ""
@@ -78,7 +78,7 @@ def listed(
         token = str((body.get("metadata") or {}).get("continue") or "")
         if not token:
             return found
-    raise ApiError(f"the list did not end after {MAX_PAGES} pages")
+    raise ApiError(f"the list of {info.plural} did not end after {pages} pages of {PAGE}")
 
 
 def pulled(transport: Transport, indices: Mapping[str, IndexFn]) -> PulledCache:
