@@ -17,6 +17,7 @@ from syncline.base.clock import SystemClock
 from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.access.destinations import Elsewhere
 from syncline.cli.access.snapshots import include, local_reader, looking, source_reader, stand_offline
+from syncline.cli.app.selected import expanded, selected
 from syncline.cli.app.target import control_namespace
 from syncline.cli.frame.failure import BLOCKED, UNSAFE, USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
@@ -47,6 +48,7 @@ DIFFERENCES = 2
 )
 @click.option("--revision", default="", help="Plan a sync to this branch, tag or commit.")
 @click.option("--prune", is_flag=True, help="Plan as `app sync --prune` would run.")
+@click.option("--resource", "resources", multiple=True, metavar="[!]GROUP:KIND:NAME", help="Only this; repeatable.")
 @click.option("--all", "everything", is_flag=True, help="List unchanged objects too.")
 @click.option("--diff", "differences", is_flag=True, help="Show what changes line by line; Secrets are masked.")
 @click.option(
@@ -71,6 +73,7 @@ def plan(
     file: Path | None,
     revision: str,
     prune: bool,
+    resources: tuple[str, ...],
     everything: bool,
     differences: bool,
     folder: Path | None,
@@ -98,12 +101,12 @@ def plan(
                 syncline plan rollout/fleet
     """
     if (target or "").lower().startswith(("rollout/", "fleetrollout/")):
-        if file or folder or revision or prune or below:
+        if file or folder or revision or prune or resources or below:
             raise click.UsageError("rollout/NAME is planned as the hub has it; give the set: plan appset/NAME -f FILE")
         return _plan_rollout(str(target), against, app_namespace, kubeconfig, context, output)
     wanted = _wanted_sets(target, file, folder, against, app_namespace, kubeconfig, context)
     if wanted is not None:
-        return _plan_sets(wanted, below, everything, differences, output, given=bool(revision or prune))
+        return _plan_sets(wanted, below, everything, differences, output, given=bool(revision or prune or resources))
     if folder is not None and folder.is_file():
         raise click.UsageError(f"--local {folder}: a folder is wanted; a file is planned with -f")
     given = [one for one in (target, file) if one is not None]
@@ -123,9 +126,17 @@ def plan(
             stand = stand_offline(against or "", control)
             snapshot = stand.snapshot.cache
         settings = AppSettings(control_namespace=control)
-        request = SyncRequest(revision, prune)
+        chosen = [selected(text) for text in resources]
         found = [
-            _planned(link, snapshot, app, settings, request, folder, partial(_questions, stand))
+            _planned(
+                link,
+                snapshot,
+                app,
+                settings,
+                SyncRequest(revision, prune, tuple(expanded(app, chosen))),
+                folder,
+                partial(_questions, stand),
+            )
             for app in _applications(snapshot, target, file, folder, app_namespace)
         ]
     if output:
@@ -166,7 +177,7 @@ def _plan_sets(
     from syncline.cli.views.setplan import describe_set_plan
 
     if given:
-        raise click.UsageError("--revision and --prune are of one Application, not of an ApplicationSet")
+        raise click.UsageError("--revision, --prune and --resource are of one Application, not of an ApplicationSet")
     found = plan_sets(wanted, _own_plan if below else None, everything=everything)
     if output:
         from syncline.cli.views.fleet.order import order_obj

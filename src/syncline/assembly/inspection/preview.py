@@ -211,10 +211,12 @@ class SyncRequest:
 
     revision: str = ""
     prune: bool = False
+    resources: tuple[Obj, ...] = ()
+    """Only these, as an operation names them: group, kind, name and perhaps namespace."""
 
     @property
     def by_hand(self) -> bool:
-        return bool(self.revision) or self.prune
+        return bool(self.revision or self.prune or self.resources)
 
     def operation(self) -> Obj:
         """Return the operation as ``syncline app sync`` writes it."""
@@ -223,6 +225,8 @@ class SyncRequest:
             sync["revision"] = self.revision
         if self.prune:
             sync["prune"] = True
+        if self.resources:
+            sync["resources"] = list(self.resources)
         return {"initiatedBy": {"username": "syncline"}, "sync": sync}
 
 

@@ -17,6 +17,7 @@ from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.lazy import CONTEXT, Group
 from syncline.cli.frame.output import output_option, print_documents, print_names, print_table
 from syncline.cli.machines.nodeaccess import node_kubeconfig
+from syncline.cli.machines.nodedrain import cordon, drain, uncordon
 from syncline.cli.views.pool import describe_node, node_row, node_table, pool_of, roles_of
 from syncline.cluster.machines.kubelet.node import MACHINE, node_object
 from syncline.cluster.machines.kubelet.power import POWER, REBOOT, REBOOT_DONE, Switch
@@ -35,10 +36,12 @@ MANAGER = "syncline-node"
 
 @click.group(cls=Group, context_settings=CONTEXT)
 def node() -> None:
-    """List nodes with their pools and configs; add, remove, reboot, fail and recover simulated ones."""
+    """List nodes with their pools and configs; cordon and drain them; add, remove, reboot, fail and recover simulated
+    ones."""
 
 
-node.add_command(node_kubeconfig)
+for _command in (node_kubeconfig, cordon, drain, uncordon):
+    node.add_command(_command)
 
 
 def label_pairs(given: tuple[str, ...]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,13 @@ ATTEMPTS = 5
     "--days", default=365, show_default=True, type=click.IntRange(1, MAX_DAYS), help="The certificate's life."
 )
 @click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it here, mode 0600.")
+@click.option(
+    "--keep",
+    type=click.IntRange(0, MAX_DAYS),
+    default=None,
+    help="With -o: leave the file as it is if it is for this node and that server, and valid for so many days more.",
+)
+@click.option("--dry-run", is_flag=True, help="With -o: say whether it would be written; ask for nothing.")
 @click.option("--rights", is_flag=True, help="Print the objects that give agents their rights, and do nothing.")
 @connection_options
 def node_kubeconfig(
@@ -44,6 +51,8 @@ def node_kubeconfig(
     tls_server_name: str,
     days: int,
     out: Path | None,
+    keep: int | None,
+    dry_run: bool,
     rights: bool,
     kubeconfig: str | None,
     context: str | None,
@@ -55,6 +64,7 @@ def node_kubeconfig(
 
     \b
     Examples:  syncline node kubeconfig edge-1 -o edge-1.kubeconfig
+               syncline node kubeconfig edge-1 -o edge-1.kubeconfig --keep 30
                syncline node kubeconfig --rights > rights.yaml
     """
     from syncline.assembly.embedded.install import ensure_objects
@@ -67,7 +77,15 @@ def node_kubeconfig(
         return
     if not name:
         raise CommandFailed("which node? give its NAME, as `kubectl get nodes` shows it", USAGE)
+    if out is None and (dry_run or keep is not None):
+        raise CommandFailed("--keep and --dry-run are for a file: give -o FILE", USAGE)
     with Connection(kubeconfig, context) as link:
+        if out is not None and keep is not None and _serves(out, name, server or link.server, keep, link.now()):
+            print(f"{out}: kept, as it is valid for more than {keep} days")
+            return
+        if dry_run:
+            print(f"{out}: would be written for system:node:{name} at {server or link.server}")
+            return
         try:
             link.run(ensure_objects(node_rights()))
         except (CommandFailed, LookupError) as error:
@@ -80,6 +98,26 @@ def node_kubeconfig(
         return
     write_private(out, text)
     print(f"{out}: system:node:{name} at {server or link.server}, for {days} days")
+
+
+def _serves(file: Path, node: str, server: str, days: int, now: datetime) -> bool:
+    """Return whether the file is a kubeconfig for this node and server that is valid for so many days more."""
+    from syncline.hosts.noderenewal import node_of_certificate
+    from syncline.kube.certificates import CertificateError, validity_of
+    from syncline.kube.transport.kubeconfig import KubeconfigError, load_kubeconfig
+
+    if not file.is_file():
+        return False
+    try:
+        access = load_kubeconfig(file)
+        ends = validity_of(access.certificate_pem).ends
+        return (
+            node_of_certificate(access.certificate_pem) == node
+            and access.server.rstrip("/") == server.rstrip("/")
+            and ends - now > timedelta(days=days)
+        )
+    except (KubeconfigError, CertificateError, OSError, ValueError):
+        return False
 
 
 def _certificate(link: Connection, node: str, key: Secret, lifetime: timedelta) -> str:

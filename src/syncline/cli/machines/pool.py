@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import getpass
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import click
 
+from syncline.base.clock import format_time, time_or_none
 from syncline.cli.access.connection import Connection, connection_options
-from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.access.following import followed
+from syncline.cli.frame.failure import BLOCKED, FAILED, USAGE, CommandFailed
 from syncline.cli.frame.lazy import CONTEXT, Group
 from syncline.cli.frame.output import output_option, print_documents, print_names, print_table
 from syncline.cli.views.pool import describe_history, describe_pool, history_rows, node_rows, pool_row, pool_table
@@ -72,17 +75,28 @@ def _duration(text: str) -> timedelta:
     return found
 
 
+def _instant(text: str, now: datetime) -> datetime:
+    found = time_or_none(text)
+    if found is None:
+        raise CommandFailed(f"--until {text}: write an instant like {format_time(now + timedelta(hours=1))}", USAGE)
+    if found <= now:
+        raise CommandFailed(f"--until {text}: is over; it is {format_time(now)}", USAGE)
+    return found
+
+
 @pool.command()
 @click.argument("names", nargs=-1, required=True, metavar="POOL...")
 @click.option("--reason", default="paused by hand", show_default=True, help="Why; people see it.")
-@click.option("--for", "length", default="1h", show_default=True, help="When the pause ends by itself.")
+@click.option("--for", "length", default=None, help="When the pause ends by itself [default: 1h].")
+@click.option("--until", "instant", default="", help="The same as an instant: 2026-05-01T06:00:00Z.")
 @click.option("--owner", default=None, help="Who holds [default: your user name].")
 @click.option("--spec", "spec", is_flag=True, help="Set spec.paused instead: no owner, no end.")
 @connection_options
 def pause(
     names: tuple[str, ...],
     reason: str,
-    length: str,
+    length: str | None,
+    instant: str,
     owner: str | None,
     spec: bool,
     kubeconfig: str | None,
@@ -93,15 +107,17 @@ def pause(
     \b
     Example:  syncline pool pause worker infra --reason "quarter's end" --for 8h
     """
-    lasts, who = _duration(length), owner or getpass.getuser()
+    if length and instant:
+        raise CommandFailed("give --for or --until, not both", USAGE)
+    lasts, who = _duration(length or "1h"), owner or getpass.getuser()
     with Connection(kubeconfig, context) as link:
+        until = _instant(instant, link.now()) if instant else link.now() + lasts
         for name in names:
             _pool(link, name)
             if spec:
                 _set_paused(link, name, True)
                 print(f"machineconfigpool/{name} spec.paused set; `syncline pool resume {name} --spec` ends it")
                 continue
-            until = link.now() + lasts
             made = make_hold(_hold_name(name, who), [name], who, reason, until)
             info = link.resource(HOLD)
             answer = link.send(client.create(info, made, field_manager=MANAGER))
@@ -212,6 +228,62 @@ def get_pool(name: str, output: str | None, kubeconfig: str | None, context: str
         print_documents(row | {"conditions": conditions, "nodes": mine}, output)
     else:
         print(describe_pool(row, found, mine, now))
+
+
+@pool.command()
+@click.argument("name", metavar="POOL")
+@click.option("--timeout", default=0.0, help="Seconds to wait; 0 is for ever.")
+@output_option("json", "yaml")
+@connection_options
+def wait(name: str, timeout: float, output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """Wait until all nodes of a pool have the config that it aims at.
+
+    What it waits for is said on stderr, also who paused or holds the pool.
+
+    \b
+    Exit codes: 0 updated, 1 degraded, 3 the time is over
+    Example:    syncline pool wait worker --timeout 3600
+    """
+    row: dict[str, Any] = {}
+    said: list[str] = []
+    with Connection(kubeconfig, context) as link:
+        _pool(link, name)
+        for found in followed(link, link.resource(POOL), ("", name), timeout):
+            if found is None:
+                raise CommandFailed(f"MachineConfigPool {name} was deleted meanwhile")
+            on_it = [hold for hold in _holds(link) if name in hold.pools and hold.lives(link.now())]
+            row = pool_row(found, on_it)
+            left = outstanding(row, found)
+            if not left:
+                break
+            if left not in said:
+                said.append(left)
+                click.echo(f"waiting for machineconfigpool/{name}: {left}", err=True)
+        else:
+            last = said[-1] if said else "its state"
+            raise CommandFailed(f"timed out after {timeout:g} s waiting for machineconfigpool/{name}: {last}", BLOCKED)
+    if output:
+        print_documents(row, output)
+    else:
+        print(f"machineconfigpool/{name} updated: {row['machines']['updated']} nodes")
+
+
+def outstanding(row: dict[str, Any], found: Obj) -> str:
+    """Return what a pool's update still waits for; empty if it is done. Raises CommandFailed if it is degraded."""
+    machines = row["machines"]
+    conditions = {each.get("type"): each for each in dig(found, "status", "conditions", default=[])}
+    degraded = conditions.get("Degraded") or {}
+    if degraded.get("status") == "True":
+        raise CommandFailed(f"machineconfigpool/{row['name']} is degraded: {degraded.get('message') or '-'}", FAILED)
+    updated = (conditions.get("Updated") or {}).get("status") == "True"
+    if updated and row["configuration"]["wanted"] == row["configuration"]["reached"] != "":
+        return ""
+    left = f"{machines['updated']} of {machines['total']} nodes have {row['configuration']['wanted'] or 'a config'}"
+    who = [f"{hold['owner']} until {hold['expiresAt']} ({hold['reason']})" for hold in row["holds"]]
+    stops = [f"held by {one}" for one in who] + (["paused by spec.paused"] if row["paused"] else [])
+    blocked = conditions.get("DrainBlocked") or {}
+    stops += [str(blocked.get("message"))] if blocked.get("status") == "True" else []
+    return "; ".join([left, *stops])
 
 
 @pool.command("history")
