@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, TypeAlias, assert_never, get_args
 
 from syncline.base.action import Purpose, Work
@@ -53,7 +54,7 @@ from syncline.machineconfig.agent.steps import (
 )
 from syncline.machineconfig.ansible.journal import Journal
 from syncline.machineconfig.ansible.running import Running, forget_plays
-from syncline.machineconfig.ansible.secrets import Secrets, no_secrets, read_secrets
+from syncline.machineconfig.ansible.secrets import Secrets, read_secrets
 from syncline.machineconfig.names import INSTALLED
 
 HOST_STEPS = get_args(HostStep)
@@ -71,15 +72,15 @@ class HostHandler:
     def handle(self, action: HostStep) -> Generator[Any, Any, Any]:
         if isinstance(action, ReadServerAuthority):
             return (yield from _server_authority())
-        secrets = (yield from read_secrets(action)) if isinstance(action, PlayStep) else no_secrets
+        run: Callable[[], Value] = partial(self._do, action)
+        if isinstance(action, PlayStep):
+            run = partial(self._play, action, (yield from read_secrets(action)))
         if self._hosts.in_place:
             yield from ()
-            return self._do(action, secrets)
-        return (yield Work(action.describe(), lambda: self._do(action, secrets), Purpose.MACHINES))
+            return run()
+        return (yield Work(action.describe(), run, Purpose.MACHINES))
 
-    def _do(self, action: HostStep, secrets: Secrets) -> Value:
-        if isinstance(action, PlayStep):
-            return self._play(action, secrets)
+    def _do(self, action: HostStep) -> Value:
         if not isinstance(action, WriteFiles | SetUsers):
             return self._step(action)
         try:

@@ -115,9 +115,10 @@ class Running:
     def _run(self, play: Play, journal: Journal) -> Journal:
         old = journal.entries.get(play.name) or Entry(RUNNING, play.digest)
         again = old.open and old.digest == play.digest
-        begun = replace(old, phase=RUNNING, digest=play.digest, reboots=old.reboots if again else (), error="")
-        asked = [one.rpartition("@") for one in begun.reboots]
-        passed = tuple(place for place, _, boot in asked if boot != self.boot_id)
+        made = old.reboots if again else ()
+        asked = tuple(one for one in made if one.rpartition("@")[2] != self.boot_id)
+        begun = replace(old, phase=RUNNING, digest=play.digest, reboots=asked, error="")
+        passed = tuple(one.rpartition("@")[0] for one in asked)
         begun = replace(begun, at=old.at if again and old.phase == RUNNING else self.player.now(), failed=None)
         journal = self._write(journal.put(play.name, begun))
         found, now = self._play(play, check=False, reboots=passed), self.player.now()
