@@ -69,6 +69,7 @@ LONG = bool(os.environ.get("SYNCLINE_LONG_TESTS"))
 RUNS = {
     "a death after every step": "--stories removal --kinds kill --seeds 0",
     "a death after some steps around a pause": "--stories paused --kinds kill --every 3 --seeds 0",
+    "a death after some steps of a playbook": "--stories playbook --kinds kill --every 9 --seeds 0",
     "late writes beside a successor": "--stories update --kinds stood-still --every 12 --seeds 0",
     "every fault at some steps": "--stories update pool masters --every 151 --seeds 1",
 }

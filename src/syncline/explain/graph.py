@@ -32,6 +32,7 @@ from syncline.explain.policies import (
 )
 from syncline.explain.view import Found, View
 from syncline.gitops.holds.model import POOL, Hold, holds_of
+from syncline.kube.kinds.ansible import ANSIBLE_CONFIG
 from syncline.kube.kinds.machineconfiguration import CONTAINER_RUNTIME_CONFIG, KUBELET_CONFIG
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import (
@@ -47,6 +48,7 @@ from syncline.kube.objects import (
 )
 from syncline.machineconfig.causes.configs import APPLIED, config_cause
 from syncline.machineconfig.causes.nodes import TURN, node_cause
+from syncline.machineconfig.causes.playbooks import ansible_cause
 from syncline.machineconfig.causes.pools import pool_cause, unreadable_pool
 from syncline.machineconfig.causes.rendering import generating_cause
 from syncline.machineconfig.names import CURRENT, MACHINE_CONFIG, MACHINE_CONFIG_NODE
@@ -189,6 +191,11 @@ def _record(view: View, record: Obj) -> Found:
     return Found(plain(record, below.cause.state, f"of node {name_of(node)}", below.cause), blocked=below.blocked)
 
 
+def _ansible(view: View, config: Obj) -> Found:
+    cause = ansible_cause(view.machines, config)
+    return Found(_dated(cause.cause, config), blocked=cause.blocked)
+
+
 def _generating(view: View, config: Obj) -> Found:
     cause = generating_cause(view.machines, config)
     return Found(_dated(cause.cause, config), blocked=cause.blocked)
@@ -205,6 +212,7 @@ _KINDS: dict[GroupKind, Callable[[View, Obj], Found]] = {
     MACHINE_CONFIG_NODE: _record,
     KUBELET_CONFIG.group_kind: _generating,
     CONTAINER_RUNTIME_CONFIG.group_kind: _generating,
+    ANSIBLE_CONFIG.group_kind: _ansible,
     HOLDS: _hold,
     CLUSTERS: explain_member,
     WORKS: explain_work,

@@ -20,6 +20,8 @@ KEYS = "/home/core/.ssh/authorized_keys.d/ignition"
 SHADOW = "/etc/shadow"
 BOOKS = "/etc/machine-config-daemon/"
 """What the agent keeps for itself."""
+PLAYS = "/var/lib/syncline/ansible/"
+"""What it keeps of Ansible, and what a simulated run leaves."""
 PROVISIONING = ("/etc/ignition-machine-config-encapsulated.json", "/etc/mcs-machine-config-content.json")
 """What the machine joined with; also under other names, as upstream."""
 AUTHORITIES = tuple(FILES.values())
@@ -124,7 +126,7 @@ def _others(machine: SimulatedMachine, disk: Disk, own: dict[str, Entry]) -> Ite
         if path in own:
             if found != own[path]:
                 yield f"{path} of the machine is {_shown(found)} instead of {_shown(own[path])}"
-        elif not path.startswith((BOOKS, *PROVISIONING)) and path not in (KEYS, SHADOW, *AUTHORITIES):
+        elif not path.startswith((BOOKS, PLAYS, *PROVISIONING)) and path not in (KEYS, SHADOW, *AUTHORITIES):
             yield f"{path} is left: {_shown(found)}"
         elif path.startswith((f"{BOOKS}orig", f"{BOOKS}noorig")) and not _belongs(path, disk):
             yield f"{path} is kept for nobody"

@@ -5,18 +5,23 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.machineconfig.faults.disks import AUTHORITIES, BOOKS, PROVISIONING, differences, lost
+from tests.machineconfig.faults.disks import AUTHORITIES, BOOKS, PLAYS, PROVISIONING, differences, lost
 from tests.machineconfig.faults.foretold import Foretold
 
+from syncline.assembly.machines.simulatedplays import STATE as SIMULATED
 from syncline.cluster.machines.machine import Entry
-from syncline.cluster.machines.simulated import Machines
+from syncline.cluster.machines.simulated import Machines, SimulatedMachine
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of
+from syncline.machineconfig.agent.hosts import CURRENT_CONFIG, stored_config
 from syncline.machineconfig.agent.planning.notes import REBOOT_FROM, STAGED_AGAIN, WRITING
+from syncline.machineconfig.ansible.journal import JOURNAL, read_journal
+from syncline.machineconfig.ansible.play import plays_of
 from syncline.machineconfig.drain.progress import BLOCKED, KEEP_CORDON, PROGRESS
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, FAILED_STATES, LAST_DRAIN, REASON, STATE
 from syncline.rehearsal.laws import CONVERGENCE, Law, Ledger
@@ -63,6 +68,7 @@ LAWS = (
     Law("undrained", "a machine whose update needs a drain is changed only after its drain has ended"),
     Law("resting", "a machine without an update under way is not changed"),
     Law("done", "a node that says Done has the disk, kernel and image of its config, nothing more; its disk says so"),
+    Law("played", "a node that says Done has run the plays of its config to their end, and has no run open"),
     Law("originals", "no file of the machine's own is lost, and it is back where no config is"),
     Law("reboots", "a machine is rebooted once for each config that needs it, and again only after it lost its power"),
     Law("reason", "a node on which something failed says so, and why"),
@@ -169,8 +175,19 @@ class Laws:
         if machine is None:
             return
         self._arrived[name] = (config, booted)
+        self._played(name, machine)
         if self.needs_drain and before[0] != config and before[1] == booted:
             self.ledger.breach("reboots", f"{name} is Done with {config}, which needs a reboot, and has not rebooted")
+
+    def _played(self, name: str, machine: SimulatedMachine) -> None:
+        stored, book, done = (machine.root.read(path) for path in (CURRENT_CONFIG, JOURNAL, SIMULATED))
+        plays = plays_of(stored_config(stored.content)) if stored is not None else ()
+        journal = read_journal(book.content if book is not None else None)
+        ran = json.loads(done.content) if done is not None else {}
+        for play in plays:
+            self.ledger.checked["played"] += 1
+            if not journal.applied(play) or (ran.get(play.name) or {}).get("digest") != play.digest:
+                self.ledger.breach("played", f"{name} is Done, and {play.name} was not run to its end")
 
     @staticmethod
     def rests(have: dict[str, str]) -> bool:
@@ -238,7 +255,7 @@ class Laws:
         if self.foretold is not None:
             self.foretold.changes(step, have.get(DESIRED, ""))
         joins = not have.get(CURRENT) or machine.root.read("/etc/machine-config-daemon/currentconfig") is None
-        if joins or step.path.startswith((*PROVISIONING, f"{BOOKS}node-annotation")):
+        if joins or step.path.startswith((*PROVISIONING, PLAYS, f"{BOOKS}node-annotation")):
             return
         if step.path and any(path == step.path or path.startswith(f"{step.path}/") for path in AUTHORITIES):
             return

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 from syncline.assembly.machines.simulatedhosts import SimulatedHost, SimulatedHosts
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.host import Done
 from syncline.machineconfig.agent.hosts import HostFacts
+from syncline.machineconfig.ansible.order import Order
+from syncline.machineconfig.ansible.outcome import Outcome
 from syncline.rehearsal.seams import Steps
 
 QUERIES = (
@@ -69,6 +72,23 @@ class FaultyHost:
         return done
 
 
+class FaultyPlayer:
+    """Runs of Ansible are steps; checks change nothing."""
+
+    def __init__(self, hosts: FaultyHosts) -> None:
+        self._hosts = hosts
+
+    def now(self) -> datetime:
+        return self._hosts.inner.player.now()
+
+    def play(self, node: str, order: Order) -> Outcome:
+        inner = self._hosts.inner.player
+        if order.check:
+            return inner.play(node, order)
+        done = self._hosts.host(node).changes(f"play {order.play.name}", "", lambda: inner.play(node, order))
+        return done if done is not None else Outcome(error="it could not be started")
+
+
 class FaultyHosts:
     """The machine of one node, as its agent has it."""
 
@@ -76,6 +96,7 @@ class FaultyHosts:
 
     def __init__(self, inner: SimulatedHosts, node: str, steps: Steps) -> None:
         self._inner, self._steps, self.node = inner, steps, node
+        self.inner, self.player = inner, FaultyPlayer(self)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,9 @@ from tests.machineconfig.test_drains import router
 
 from syncline.cluster.machines.machine import Entry
 from syncline.kube.objects import Obj, ObjectRef
+from syncline.machineconfig.ansible.content import File, pack
+from syncline.machineconfig.ansible.play import CONTENT, PLAY, ROOT, Play
+from syncline.machineconfig.generating.making import data_file, file_of
 from syncline.machineconfig.impact.forecast import Change
 from syncline.machineconfig.names import MACHINE_CONFIG
 from syncline.rehearsal.explore import Explorer
@@ -70,6 +74,15 @@ def gentle(number: int) -> Obj:
         made["storage"]["files"] += files(("/etc/nmstate/openshift/x", "y"))["storage"]["files"]
     core = {"name": "core", "sshAuthorizedKeys": [f"ssh-ed25519 AAAA{number} me"]}
     return machine_config("50-base", made | {"passwd": {"users": [core]}})
+
+
+def played(number: int) -> Obj:
+    """A playbook for a drained node, whose machine reboots after it."""
+    site = f"- hosts: all\n  tasks:\n    - copy: {{content: '{number}', dest: /etc/motd}}\n      name: the message\n"
+    packed = pack({"site.yml": File(site.encode())})
+    play = Play("motd", hashlib.sha256(packed).hexdigest(), "site.yml", disruption="Reboot")
+    made = [file_of(f"{ROOT}/motd/{PLAY}", play.text), data_file(f"{ROOT}/motd/{CONTENT}", packed)]
+    return machine_config("50-base", files(version="3.4.0") | {"storage": {"files": made}})
 
 
 @dataclass(frozen=True)
@@ -146,6 +159,7 @@ STORIES = {
             limit=2,
             routed=True,
         ),
+        Story("playbook", "two workers run another playbook", played(1), played(2), ("worker-0", "worker-1")),
         Story(
             "masters",
             "three masters, one at a time",
