@@ -152,3 +152,8 @@ def test_true_is_not_one_and_one_is_not_one_point_zero() -> None:
     assert not same_json({"a": [True]}, {"a": [1]})
     assert not same_json(1, 1.0)
     assert same_json(json.loads('{"a": [1, {"b": null}]}'), {"a": [1, {"b": None}]})
+
+
+def test_a_merge_patch_removes_nulls_in_objects_of_a_list_as_api_servers_do() -> None:
+    patch = {"spec": {"pairs": [{"name": "a", "value": None}, None, [{"b": None}]]}}
+    assert json_merge_patch({"spec": {"pairs": [1]}}, patch) == {"spec": {"pairs": [{"name": "a"}, None, [{}]]}}

@@ -250,14 +250,15 @@ def _children(node: Any) -> list[Any]:
 
 
 def json_merge_patch(doc: Any, patch: Any) -> Any:
-    """Apply RFC 7396: objects merge, null removes, anything else replaces. Raises BadRequest for deep nesting."""
+    """Apply RFC 7396: objects merge, null removes, anything else replaces; in objects of a new list, too, null removes,
+    as evanphx/json-patch does for API servers and for upstream's diff. Raises BadRequest for deep nesting."""
     check_depth(patch)
     return _merge(doc, patch)
 
 
 def _merge(doc: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
-        return patch
+        return patch if isinstance(doc, dict) else _without_nulls(patch)
     made: Obj = dict(doc) if isinstance(doc, dict) else {}
     for key, value in patch.items():
         if value is None:
@@ -265,6 +266,13 @@ def _merge(doc: Any, patch: Any) -> Any:
         else:
             made[key] = _merge(made.get(key), value)
     return made
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a list without the nulls in its objects; entries that are null stay."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+    return [_without_nulls(one) for one in value] if isinstance(value, list) else value
 
 
 def create_merge_patch(old: Obj, new: Obj) -> Obj:
