@@ -100,12 +100,17 @@ def test_an_operator_without_a_file_is_unknown_and_an_event_says_so() -> None:
     assert said["message"] == "what the operator of package a does is unknown here: it makes nothing"
 
 
+def _takes(bundle: Obj, mode: str) -> bool:
+    (metadata,) = (one["value"] for one in bundle["properties"] if one["type"] == "olm.csv.metadata")
+    return any(one["type"] == mode and one["supported"] for one in metadata["installModes"])
+
+
 def test_each_package_of_the_example_is_installed(catalogue: list[Obj]) -> None:
     world = cluster(catalogue)
     names = sorted(one["name"] for one in catalogue if one["schema"] == "olm.package")
+    own = {one["package"] for one in catalogue if one["schema"] == "olm.bundle" and _takes(one, "OwnNamespace")}
     for name in names:
-        everywhere = name in ("openshift-gitops-operator", "serverless-operator", "openshift-pipelines-operator-rh")
-        world.namespace(f"of-{name}", *(() if everywhere or name.startswith("openshift-external") else (f"of-{name}",)))
+        world.namespace(f"of-{name}", *((f"of-{name}",) if name in own else ()))
         world.subscribe(f"of-{name}", name)
     world.time.advance(60)
     states = {name: world.subscription(f"of-{name}", name)["status"].get("state") for name in names}

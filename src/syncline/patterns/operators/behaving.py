@@ -21,6 +21,7 @@ from syncline.kube.objects import GroupKind, Obj, copied, dig, name_of, namespac
 from syncline.kube.text.durations import DurationError, parse_duration
 from syncline.kube.yaml.loading import load
 from syncline.patterns.operators.catalogs.schemas import BEHAVIOUR, given, shape_problem
+from syncline.patterns.operators.catalogs.standins import definitions_of
 
 MOST_CHARS: Final = 200_000
 MOST_DUE: Final = 1_000
@@ -126,7 +127,9 @@ def read_behaviour(text: str, where: str) -> Behaviour:
     return Behaviour(value["package"], made, str(value["source"]))
 
 
-_FIELDS: Final = frozenset(("name", "when", "after", "each", "unless", "looks", "needs", "creates", "status", "source"))
+_FIELDS: Final = frozenset(
+    ("name", "when", "after", "each", "unless", "looks", "needs", "serves", "creates", "status", "source")
+)
 
 
 def _line(line: Any, where: str) -> Line:
@@ -143,7 +146,7 @@ def _line(line: Any, where: str) -> Line:
         after = parse_duration(str(line.get("after", "0s")))
     except DurationError as error:
         raise BehaviourError(f"{where}: after: {error}") from None
-    creates, status = tuple(line.get("creates") or ()), line.get("status")
+    creates, status = (*definitions_of(line.get("serves") or ()), *(line.get("creates") or ())), line.get("status")
     each, unless = str(line.get("each") or ""), tuple(sorted((line.get("unless") or {}).items()))
     name, source = str(line.get("name") or ""), str(line["source"])
     return Line(name, trigger, after, looks, needs, creates, status, source, each, unless)

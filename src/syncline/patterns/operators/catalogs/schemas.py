@@ -66,12 +66,14 @@ _LOOK = obj(
     "kind",
     "name",
 )
+_SERVED = obj({**dict.fromkeys(("kind", "name", "version"), _NAME), "cluster": BOOL}, "kind", "name", "version")
 LINE: Final = obj(
     {
         **dict.fromkeys(("after", "each", "name", "source"), STR),
         "creates": items(MANIFEST) | {"maxItems": 50},
         "looks": items(_LOOK) | {"maxItems": 20},
         "needs": strings(),
+        "serves": items(_SERVED) | {"maxItems": 50},
         "status": ANY,
         "unless": mapping(STR),
         "when": _WHEN,

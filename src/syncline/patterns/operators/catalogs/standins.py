@@ -3,7 +3,7 @@ the image with the manifests cannot be pulled here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from syncline.kube.objects import Obj
@@ -28,7 +28,8 @@ def stand_in(
     template = {"metadata": {"labels": labels}, "spec": {"serviceAccountName": short, "containers": [container]}}
     deployment = {"name": short, "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}}
     cluster = {part.strip() for part in annotations.get(SCOPES, "").split(",")}
-    definitions = [_definition(one, str(one.get("kind") or "") in cluster) for one in kinds.get("owned") or ()]
+    owned = [{**one, "cluster": str(one.get("kind") or "") in cluster} for one in kinds.get("owned") or ()]
+    definitions = definitions_of(owned)
     groups = sorted({one["spec"]["group"] for one in definitions})
     rules = [{"apiGroups": groups, "resources": ["*"], "verbs": ["*"]}] if groups else []
     permission = {"serviceAccountName": short, "rules": rules}
@@ -51,7 +52,13 @@ def stand_in(
         "metadata": {"name": name, "annotations": {**annotations, STAND_IN: "true"}},
         "spec": spec,
     }
-    return (csv, *_once(definitions))
+    return (csv, *definitions)
+
+
+def definitions_of(described: Iterable[Mapping[str, Any]]) -> list[Obj]:
+    """Return definitions that accept any object. ``described``: name, version, kind, and whether it is ``cluster``
+    scoped; each definition is made once, with all its versions."""
+    return _once([_definition(one, bool(one.get("cluster"))) for one in described])
 
 
 def _definition(described: Mapping[str, Any], cluster: bool) -> Obj:
