@@ -156,7 +156,8 @@ def test_a_timeline_shows_who_began_when_and_what_goes_on() -> None:
     ]
     lines = describe_rows(rows, now).splitlines()
     assert lines[1].endswith("›") and lines[2].count("█") == 15 and lines[4].endswith("│")
-    assert drawn_rows(rows, now).count("<rect") == 4
+    picture = drawn_rows(rows, now, "shop <now>")
+    assert picture.count("<title>") == 3 and picture.count("<polygon") == 1 and "shop &lt;now&gt;" in picture
 
 
 # -- on a served cluster -----------------------------------------------------------------------------------------------

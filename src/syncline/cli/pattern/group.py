@@ -9,6 +9,7 @@ from syncline.cli.frame.lazy import CONTEXT, LazyGroup
 VERBS: dict[str, tuple[str, str]] = {
     "render": ("pattern.render:render_group", "Print the objects that values of a cluster group stand for."),
     "plan": ("pattern.plan:plan_group", "Print the waves of a cluster group, and what holds each of them."),
+    "rehearse": ("pattern.rehearse:rehearse", "Install a pattern in virtual time, and show what happened."),
     "install": ("pattern.install:install", "Install a pattern: make its Pattern object, and its Secrets first."),
     "uninstall": ("pattern.install:uninstall", "Delete a Pattern; with --prune what it installed, too."),
     "list": ("pattern.show:list_patterns", "List Patterns, and where their installation is."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import click
 
@@ -23,17 +22,7 @@ from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kinds.validatedpatterns import ARGO_CD, PATTERN
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of, namespace_of
 from syncline.patterns.installing.config import ARGO, LEGACY_ARGO
-from syncline.patterns.installing.timeline import rows_of
-
-LISTED = (
-    ("", "v1", "namespaces"),
-    ("operators.coreos.com", "v1alpha1", "subscriptions"),
-    ("operators.coreos.com", "v1alpha1", "clusterserviceversions"),
-    ("batch", "v1", "jobs"),
-    ("argoproj.io", "v1alpha1", "applications"),
-    ("storage.k8s.io", "v1", "storageclasses"),
-)
-"""What a timeline is made of, as far as the cluster serves it."""
+from syncline.patterns.installing.timeline import LISTED, Listed, rows_of
 
 
 @click.command("list")
@@ -178,16 +167,6 @@ def _argo_namespace(link: Connection) -> str:
     return LEGACY_ARGO if link.send(Request("GET", path)).ok else ARGO
 
 
-def _listed(link: Connection, kind: tuple[str, str, str]) -> list[Any]:
-    group, version, plural = kind
-    answer = link.send(Request("GET", f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"))
-    items = answer.obj.get("items") if answer.ok and isinstance(answer.obj, dict) else None
-    singular = {
-        "namespaces": "Namespace",
-        "jobs": "Job",
-        "applications": "Application",
-        "storageclasses": "StorageClass",
-    }
-    known = singular | {"subscriptions": "Subscription", "clusterserviceversions": "ClusterServiceVersion"}
-    api = f"{group}/{version}" if group else version
-    return [{"apiVersion": api, "kind": known[plural], **one} for one in items or ()]
+def _listed(link: Connection, kind: Listed) -> list[Obj]:
+    answer = link.send(Request("GET", kind.path))
+    return kind.items(answer.obj) if answer.ok else []

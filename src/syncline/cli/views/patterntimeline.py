@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 from xml.sax.saxutils import escape
 
 from syncline.cli.frame.output import age
+from syncline.cli.views.timeline import svg_offset, svg_text, ticks
 from syncline.patterns.installing.timeline import Row
 
 WIDTH: Final = 48
 BAR, GOES_ON, POINT = "█", "›", "│"
-LEFT, RIGHT, LINE, SCALE = 300, 120, 22, 560
-"""Of the picture, in pixels."""
+RIGHT, LINE, SCALE, TOP, LETTER, MOST_SAID = 250, 24, 560, 66, 8, 30
+"""Of the picture, in pixels but for the letters of what is said of a row."""
+LEGEND: Final = {
+    "pattern": "the whole",
+    "operator": "operator comes up",
+    "sync": "sync of an Application",
+    "job": "Job, with a pod",
+    "wait": "wait without a pod",
+    "storage": "storage class is made",
+}
+STYLE: Final = """<style>
+.ground{fill:#fbfaf7}.title{fill:#222;font-weight:bold}.name{fill:#333}.faint{fill:#706b62}.grid{stroke:#dcd8cf}
+.pattern{fill:#b9b3a8}.operator{fill:#3b6ea5}.sync{fill:#4f9d69}.job{fill:#c0594b}.wait{fill:#d9a441}.storage{fill:#7a5aa6}
+@media(prefers-color-scheme:dark){.ground{fill:#1d1f21}.title{fill:#eceae4}.name{fill:#d6d3cc}.faint{fill:#a09c93}
+.grid{stroke:#3a3d40}.pattern{fill:#5d5a55}.operator{fill:#6fa3dc}.sync{fill:#6cbd87}.job{fill:#e07a6b}.storage{fill:#a98ad6}}
+</style>"""
 
 
 def describe_rows(rows: Sequence[Row], now: datetime) -> str:
@@ -29,27 +44,53 @@ def describe_rows(rows: Sequence[Row], now: datetime) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def drawn_rows(rows: Sequence[Row], now: datetime) -> str:
-    """Return the picture as SVG."""
+def drawn_rows(rows: Sequence[Row], now: datetime, title: str = "") -> str:
+    """Return the picture as SVG without fonts, scripts or links from elsewhere, for light and dark backgrounds."""
     began, until = _span(rows, now)
     total = max((until - began).total_seconds(), 1.0)
-    height = LINE * (len(rows) + 2)
+    names = [row.what + (f" (wave {row.wave})" if row.wave else "") for row in rows]
+    left = 30 + LETTER * max(map(len, names))
+    bottom = TOP + LINE * len(rows)
+    width = max(left + SCALE + RIGHT, 40 + LETTER * len(title))
+
+    def x_of(instant: datetime) -> float:
+        return round(left + (instant - began).total_seconds() / total * SCALE, 1)
+
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + SCALE + RIGHT}" height="{height}" '
-        'font-family="sans-serif" font-size="12">',
-        f'<text x="{LEFT}" y="14">{began:%H:%M:%S}</text>',
-        f'<text x="{LEFT + SCALE}" y="14" text-anchor="end">{until:%H:%M:%S}</text>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 44}" width="{width}" '
+        f'height="{bottom + 44}" font-family="ui-monospace, monospace" font-size="13">',
+        STYLE,
+        f'<rect width="{width}" height="{bottom + 44}" rx="8" class="ground"/>',
+        svg_text(20, 26, title or f"{rows[0].what}, since {began:%H:%M:%S}", "title"),
     ]
-    for number, row in enumerate(rows, 1):
-        x = LEFT + (row.began - began).total_seconds() / total * SCALE
-        width = max(((row.ended or until) - row.began).total_seconds() / total * SCALE, 3.0)
-        y = LINE * number
-        color = "#3a7" if row.ended is not None else "#d90"
-        wave = f" (wave {row.wave})" if row.wave else ""
-        parts.append(f'<text x="4" y="{y + 14}">{escape(row.what + wave)}</text>')
-        parts.append(f'<rect x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="14" fill="{color}"/>')
-        parts.append(f'<text x="{LEFT + SCALE + 8}" y="{y + 14}">{escape(row.state[:20])}</text>')
-    return "\n".join([*parts, "</svg>"])
+    for tick in ticks(total):
+        x = x_of(began + timedelta(seconds=tick))
+        parts.append(f'<line x1="{x}" y1="{TOP - 6}" x2="{x}" y2="{bottom}" class="grid"/>')
+        parts.append(svg_text(x, TOP - 12, svg_offset(tick), "faint", anchor="middle"))
+    for number, (row, name) in enumerate(zip(rows, names, strict=True)):
+        y = TOP + LINE * number
+        parts.append(svg_text(left - 10, y + 15, name, "name", anchor="end"))
+        parts += _drawn(row, y, x_of, until)
+    x = left
+    for kind in dict.fromkeys(row.kind for row in rows):
+        parts.append(f'<rect x="{x}" y="{bottom + 14}" width="12" height="12" rx="2" class="{kind}"/>')
+        parts.append(svg_text(x + 18, bottom + 25, LEGEND[kind], "faint"))
+        x += 36 + LETTER * len(LEGEND[kind])
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _drawn(row: Row, y: int, x_of: Callable[[datetime], float], until: datetime) -> list[str]:
+    left, right = x_of(row.began), x_of(row.ended or until)
+    state = row.state if row.ended is not None else f"{row.state} …"
+    if row.ended == row.began:
+        corner = f"{left},{y + 3} {left + 7},{y + 10} {left},{y + 17} {left - 7},{y + 10}"
+        return [f'<polygon points="{corner}" class="{row.kind}"/>', svg_text(left + 12, y + 15, state, "faint")]
+    wide = max(round(right - left, 1), 2.0)
+    faded = "" if row.ended is not None else ' opacity="0.55"'
+    bar = f'<rect x="{left}" y="{y + 3}" width="{wide}" height="{LINE - 8}" rx="3" class="{row.kind}"{faded}>'
+    title = f"{row.what}: {row.began:%H:%M:%S} - {f'{row.ended:%H:%M:%S}' if row.ended is not None else '…'}"
+    said = f"{age(row.began, row.ended or until)}  {state}"
+    return [f"{bar}<title>{escape(title)}</title></rect>", svg_text(left + wide + 6, y + 15, said[:MOST_SAID], "faint")]
 
 
 def _span(rows: Sequence[Row], now: datetime) -> tuple[datetime, datetime]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -17,6 +17,44 @@ MAX_ROWS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A kind that a timeline is made of. ``path``: of its list."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+
+    @property
+    def path(self) -> str:
+        return (
+            f"/apis/{self.group}/{self.version}/{self.plural}" if self.group else f"/api/{self.version}/{self.plural}"
+        )
+
+    def items(self, answer: Any) -> list[Obj]:
+        """Return the objects of a list, each with its kind."""
+        api = f"{self.group}/{self.version}" if self.group else self.version
+        found = answer.get("items") if isinstance(answer, dict) else None
+        return [{**one, "apiVersion": api, "kind": self.kind} for one in found or ()]
+
+
+LISTED: Final = (
+    Listed("", "v1", "events", "Event"),
+    Listed("operators.coreos.com", "v1alpha1", "subscriptions", "Subscription"),
+    Listed("operators.coreos.com", "v1alpha1", "clusterserviceversions", "ClusterServiceVersion"),
+    Listed("batch", "v1", "jobs", "Job"),
+    Listed("argoproj.io", "v1alpha1", "applications", "Application"),
+    Listed("storage.k8s.io", "v1", "storageclasses", "StorageClass"),
+)
+"""What a timeline is made of, as far as the cluster serves it."""
+
+
+def by_schedule(job: Obj) -> bool:
+    """Return whether a CronJob made a Job: such Jobs come and go, and end no installation."""
+    return any(one.get("kind") == "CronJob" for one in dig(job, "metadata", "ownerReferences") or ())
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One thing that took time. ``ended`` None: it goes on."""
 
@@ -25,6 +63,11 @@ class Row:
     ended: datetime | None
     state: str
     wave: str = ""
+
+    @property
+    def kind(self) -> str:
+        """``pattern``, ``operator``, ``sync``, ``job``, ``wait`` or ``storage``."""
+        return self.what.partition(" ")[0].lower()
 
     @property
     def obj(self) -> Obj:
@@ -56,7 +99,12 @@ def rows_of(pattern: Obj, objects: Iterable[Obj], now: datetime) -> list[Row]:
     whole = Row(
         f"Pattern {name_of(pattern)}", began, max(ends, default=began) if done and _all_ended(rows) else None, step
     )
-    return [whole, *sorted(rows, key=lambda row: (row.began, row.what))][:MAX_ROWS]
+    return in_order([whole], rows)
+
+
+def in_order(rows: Sequence[Row], more: Iterable[Row]) -> list[Row]:
+    """Return the whole, then all others in the order of their beginnings."""
+    return [rows[0], *sorted((*rows[1:], *more), key=lambda row: (row.began, row.what))][:MAX_ROWS]
 
 
 def _row(one: Obj, apps: set[str], versions: Mapping[tuple[str, str], Obj], since: datetime) -> Row | None:
@@ -75,7 +123,7 @@ def _row(one: Obj, apps: set[str], versions: Mapping[tuple[str, str], Obj], sinc
         phase = str(dig(csv, "status", "phase") or dig(one, "status", "state") or "requested")
         ended = _time(csv, "status", "lastTransitionTime") if phase == "Succeeded" else None
         return Row(f"operator {name_of(one)}", created, ended, phase, wave)
-    if kind == "Job" and mine:
+    if kind == "Job" and mine and not by_schedule(one):
         ended = _time(one, "status", "completionTime")
         return Row(f"job {name_of(one)}", created, ended, "Complete" if ended else "Running", wave)
     if kind == "StorageClass":

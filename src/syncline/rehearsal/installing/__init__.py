@@ -1,0 +1,1 @@
+"""A pattern installed in virtual time: what was installed when, who waited for what, and what could not be made."""
