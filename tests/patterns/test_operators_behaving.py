@@ -100,6 +100,42 @@ def test_an_operator_without_a_file_is_unknown_and_an_event_says_so() -> None:
     assert said["message"] == "what the operator of package a does is unknown here: it makes nothing"
 
 
+def test_kinds_of_pipelines_come_after_their_operator_when_it_has_installed_them(catalogue: list[Obj]) -> None:
+    world = cluster(catalogue)
+    world.namespace("pipelines")
+    world.subscribe("pipelines", "openshift-pipelines-operator-rh")
+    world.until("pipelines", "openshift-pipelines-operator-rh.v1.18.0")
+    world.time.advance(60)
+    assert world.get("/apis/operator.tekton.dev/v1alpha1/tektonconfigs/config")["spec"]["profile"] == "all"
+    assert world.absent("/apis/tekton.dev/v1/tasks")
+    world.time.advance(120)
+    assert world.get("/apis/tekton.dev/v1/tasks")["items"] == world.get("/apis/tekton.dev/v1beta1/tasks")["items"] == []
+
+
+def test_a_hub_subscribes_to_its_engine_and_is_up_when_the_engine_is_there(catalogue: list[Obj]) -> None:
+    world = cluster(catalogue)
+    subscribe(world, "advanced-cluster-management", "hub")
+    world.until("hub", "advanced-cluster-management.v2.16.0")
+    body = {
+        "apiVersion": "operator.open-cluster-management.io/v1",
+        "kind": "MultiClusterHub",
+        "metadata": {"name": "one"},
+    }
+    path = "/apis/operator.open-cluster-management.io/v1/namespaces/hub/multiclusterhubs"
+    world.send("POST", path, body | {"spec": {}})
+    world.time.advance(120)
+    engine = "/apis/multicluster.openshift.io/v1/multiclusterengines/multiclusterengine"
+    assert world.absent(engine), "its catalogue has another name here"
+    wanted = f"{OLM}/multicluster-engine/subscriptions/multicluster-engine"
+    world.send("PATCH", wanted, {"spec": {"source": "cat"}})
+    world.time.advance(60)
+    assert world.get(engine)["spec"] == {"targetNamespace": "multicluster-engine"}
+    assert "status" not in world.get(f"{path}/one")
+    world.time.advance(500)
+    assert world.get(f"{path}/one")["status"] == {"phase": "Running"}
+    assert world.get("/apis/policy.open-cluster-management.io/v1/policies")["items"] == []
+
+
 def _takes(bundle: Obj, mode: str) -> bool:
     (metadata,) = (one["value"] for one in bundle["properties"] if one["type"] == "olm.csv.metadata")
     return any(one["type"] == mode and one["supported"] for one in metadata["installModes"])

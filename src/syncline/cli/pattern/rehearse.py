@@ -12,7 +12,7 @@ import click
 from syncline.base.clock import format_time
 from syncline.base.scratch import scratch
 from syncline.cli.frame.failure import BLOCKED, USAGE, CommandFailed
-from syncline.cli.frame.output import age, output_option, print_documents
+from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.pattern.values import read_file
 from syncline.clustergroup.defaults import layered
 from syncline.kube.objects import Obj, dig
@@ -153,36 +153,16 @@ def _copies(given: tuple[str, ...]) -> dict[str, Path]:
 
 
 def _show(asked: Installation, played: Played, output: str | None) -> None:
-    from syncline.cli.views.patternreport import describe_children, describe_operators, describe_waits
-    from syncline.cli.views.patterntimeline import describe_rows, drawn_rows
+    from syncline.cli.views.patternreport import describe_installed, summary
+    from syncline.cli.views.patterntimeline import drawn_rows
 
-    title = summary(asked, played)
+    title = summary(asked.name, asked.group, played)
     if output == "svg":
         print(drawn_rows(played.rows, played.ended, title))
     elif output:
         print_documents(document(played), output)
     else:
-        parts = [
-            title,
-            describe_rows(played.rows, played.ended),
-            describe_operators(played.operators),
-            describe_waits(played.waits, played.ended),
-            describe_children(played.children),
-        ]
-        print("\n\n".join(part for part in parts if part))
-
-
-def summary(asked: Installation, played: Played) -> str:
-    """Return one sentence on the whole."""
-    up = sum(one.ended is not None for one in played.operators)
-    well = sum(one.well for one in played.children)
-    ends = [row.ended for row in played.rows if row.ended is not None]
-    took = age(played.began, max(ends, default=played.ended))
-    end = "" if played.calm else "; its time was over while things still changed"
-    return (
-        f"pattern {asked.name}, group {asked.group}: {up} of {len(played.operators)} operators and {well} of "
-        f"{len(played.children)} Applications are well, the last change after {took} of virtual time{end}"
-    )
+        print(describe_installed(title, played))
 
 
 def document(played: Played) -> Obj:

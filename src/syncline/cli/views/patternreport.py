@@ -4,13 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from syncline.cli.frame.output import age, table
+from syncline.cli.views.patterntimeline import describe_rows
 from syncline.patterns.installing.report import Child, Operator, Wait
+
+if TYPE_CHECKING:
+    from syncline.rehearsal.installing.playing import Played
 
 MAX_WAITS: Final = 40
 MAX_WIDTH: Final = 110
+
+
+def summary(name: str, group: str, played: Played) -> str:
+    """Return one sentence on the whole."""
+    up = sum(one.ended is not None for one in played.operators)
+    well = sum(one.well for one in played.children)
+    ends = [row.ended for row in played.rows if row.ended is not None]
+    took = age(played.began, max(ends, default=played.ended))
+    end = "" if played.calm else "; its time was over while things still changed"
+    return (
+        f"pattern {name}, group {group}: {up} of {len(played.operators)} operators and {well} of "
+        f"{len(played.children)} Applications are well, the last change after {took}{end}"
+    )
+
+
+def describe_installed(title: str, played: Played) -> str:
+    """Return the whole story: timeline, operators, waits, Applications."""
+    parts = [
+        title,
+        describe_rows(played.rows, played.ended),
+        describe_operators(played.operators),
+        describe_waits(played.waits, played.ended) if played.waits else "",
+        describe_children(played.children),
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 def describe_operators(operators: Sequence[Operator]) -> str:

@@ -19,13 +19,14 @@ LEGEND: Final = {
     "pattern": "the whole",
     "operator": "operator comes up",
     "sync": "sync of an Application",
+    "behind": "sync without success",
     "job": "Job, with a pod",
     "wait": "wait without a pod",
     "storage": "storage class is made",
 }
 STYLE: Final = """<style>
 .ground{fill:#fbfaf7}.title{fill:#222;font-weight:bold}.name{fill:#333}.faint{fill:#706b62}.grid{stroke:#dcd8cf}
-.pattern{fill:#b9b3a8}.operator{fill:#3b6ea5}.sync{fill:#4f9d69}.job{fill:#c0594b}.wait{fill:#d9a441}.storage{fill:#7a5aa6}
+.pattern{fill:#b9b3a8}.operator{fill:#3b6ea5}.sync{fill:#4f9d69}.job{fill:#c0594b}.wait{fill:#d9a441}.behind{fill:#d3a297}.storage{fill:#7a5aa6}
 @media(prefers-color-scheme:dark){.ground{fill:#1d1f21}.title{fill:#eceae4}.name{fill:#d6d3cc}.faint{fill:#a09c93}
 .grid{stroke:#3a3d40}.pattern{fill:#5d5a55}.operator{fill:#6fa3dc}.sync{fill:#6cbd87}.job{fill:#e07a6b}.storage{fill:#a98ad6}}
 </style>"""
@@ -71,12 +72,16 @@ def drawn_rows(rows: Sequence[Row], now: datetime, title: str = "") -> str:
         y = TOP + LINE * number
         parts.append(svg_text(left - 10, y + 15, name, "name", anchor="end"))
         parts += _drawn(row, y, x_of, until)
-    x = left
-    for kind in dict.fromkeys(row.kind for row in rows):
+    x = 20
+    for kind in dict.fromkeys(map(_style, rows)):
         parts.append(f'<rect x="{x}" y="{bottom + 14}" width="12" height="12" rx="2" class="{kind}"/>')
         parts.append(svg_text(x + 18, bottom + 25, LEGEND[kind], "faint"))
         x += 36 + LETTER * len(LEGEND[kind])
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _style(row: Row) -> str:
+    return "behind" if row.kind == "sync" and not row.state.startswith("Synced") else row.kind
 
 
 def _drawn(row: Row, y: int, x_of: Callable[[datetime], float], until: datetime) -> list[str]:
@@ -84,10 +89,10 @@ def _drawn(row: Row, y: int, x_of: Callable[[datetime], float], until: datetime)
     state = row.state if row.ended is not None else f"{row.state} …"
     if row.ended == row.began:
         corner = f"{left},{y + 3} {left + 7},{y + 10} {left},{y + 17} {left - 7},{y + 10}"
-        return [f'<polygon points="{corner}" class="{row.kind}"/>', svg_text(left + 12, y + 15, state, "faint")]
+        return [f'<polygon points="{corner}" class="{_style(row)}"/>', svg_text(left + 12, y + 15, state, "faint")]
     wide = max(round(right - left, 1), 2.0)
     faded = "" if row.ended is not None else ' opacity="0.55"'
-    bar = f'<rect x="{left}" y="{y + 3}" width="{wide}" height="{LINE - 8}" rx="3" class="{row.kind}"{faded}>'
+    bar = f'<rect x="{left}" y="{y + 3}" width="{wide}" height="{LINE - 8}" rx="3" class="{_style(row)}"{faded}>'
     title = f"{row.what}: {row.began:%H:%M:%S} - {f'{row.ended:%H:%M:%S}' if row.ended is not None else '…'}"
     said = f"{age(row.began, row.ended or until)}  {state}"
     return [f"{bar}<title>{escape(title)}</title></rect>", svg_text(left + wide + 6, y + 15, said[:MOST_SAID], "faint")]

@@ -20,7 +20,7 @@ TRACKING: Final = "argocd.argoproj.io/tracking-id"
 UNKNOWN: Final = "OperatorUnknown"
 """Reason of the Event that says so (``patterns/operators``)."""
 _HOLDS: Final = re.compile(r" holds what comes after wave | waits: gate ")
-_OBJECT: Final = re.compile(r"(?:^|/)(?P<kind>[A-Z][A-Za-z]+)(?:/[^/ ]*/| )(?P<name>[a-z0-9][a-z0-9.-]*)")
+_OBJECT: Final = re.compile(r"(?:^|/)(?P<kind>[A-Z][A-Za-z]+)(?:/[^/ ]*/| )(?P<name>[a-z0-9][a-z0-9./-]*)")
 _AGAIN: Final = re.compile(r"\.? ?(Retrying attempt #\d+ at [^.]*|\(retried \d+ times\))\.?")
 """What changes with each attempt."""
 MAX_WAITS: Final = 2_000

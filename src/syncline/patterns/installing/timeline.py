@@ -67,7 +67,7 @@ class Row:
     @property
     def kind(self) -> str:
         """``pattern``, ``operator``, ``sync``, ``job``, ``wait`` or ``storage``."""
-        return self.what.partition(" ")[0].lower()
+        return self.what.partition(" ")[0].rstrip(":").lower()
 
     @property
     def obj(self) -> Obj:
