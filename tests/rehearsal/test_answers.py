@@ -9,7 +9,7 @@ import pytest
 
 from syncline.cli.views.rehearsal.documents import html_answer, junit_answer, markdown_answer
 from syncline.cli.views.rehearsal.picture import draw_answer
-from syncline.cli.views.rehearsal.text import describe_answer, describe_both
+from syncline.cli.views.rehearsal.text import describe_answer, describe_compared
 from syncline.rehearsal.answer.answer import Answer, Bar, Breach, Cure, Doing, Outage, Outcome, Wait
 from syncline.rehearsal.answer.judging import critical_path, shortening
 from syncline.rehearsal.given.durations import GUESSES
@@ -83,6 +83,6 @@ def test_an_end_that_is_not_reached_is_a_failure_of_the_suite(outcome: Outcome, 
 
 
 def test_two_answers_are_compared_before_the_second() -> None:
-    text = describe_both(replace(ANSWER, outcome=Outcome.SAFE, done_s=60.0), ANSWER, ("main", "fix"))
+    text = describe_compared((replace(ANSWER, outcome=Outcome.SAFE, done_s=60.0), ANSWER), ("main", "fix"))
     assert text.splitlines()[1].split() == ["verdict", "safe", "unsafe"]
     assert text.splitlines()[2].split() == ["done", "+1m0s", "…"]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from syncline.cli.main import main
 from syncline.cli.views.rehearsal.text import describe_answer
-from syncline.rehearsal.answer.answer import Answer, Outcome
+from syncline.rehearsal.answer.answer import Answer, Doing, Outcome
 from syncline.rehearsal.given.applications import applications_of
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.world import default_world, parse_world
-from syncline.rehearsal.playing import Asked
+from syncline.rehearsal.playing import Asked, Then, Turn
 from syncline.rehearsal.rehearsing import Settings, rehearse
 from syncline.rehearsal.repository import IDENTITY, commit_files
 from syncline.rehearsal.scenario import ScenarioError
@@ -145,3 +147,39 @@ def test_a_revision_of_a_repository_is_rehearsed_and_two_are_compared(
     assert "found an option" in capsys.readouterr().err
     assert main(["rehearse", str(folder), "--revision", "none", *options]) == 2
     assert "revision none cannot be read" in capsys.readouterr().err
+
+
+SLOW = b"""\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: migrate
+  annotations: {argocd.argoproj.io/hook: PreSync}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: a, image: b, command: [sleep, "600"]}]
+"""
+
+
+def test_in_the_middle_it_may_be_aborted_or_rolled_back(tmp_path: Path) -> None:
+    asked = Asked(
+        "repository",
+        Files({"map.yaml": CONFIG.replace(b"blue", b"red"), "job.yaml": SLOW}),
+        parse_world(ONE_NODE, Path("w"), Files({})),
+    )
+    asked = replace(asked, before=Files({"map.yaml": CONFIG}))
+    quick = Settings(ranged=False, cures=False)
+
+    def answer(way: Then) -> Answer:
+        turn = Turn(timedelta(minutes=2), way)
+        return rehearse(replace(asked, turn=turn), tmp_path / way.replace(" ", "-"), quick)
+
+    on, aborted, back = answer(Then.NOTHING), answer(Then.ABORT), answer(Then.ROLL_BACK)
+    assert on.outcome is Outcome.SAFE and on.done_s is not None and on.done_s > 600
+    assert aborted.outcome is Outcome.FAILED and "terminated" in aborted.headline
+    assert next(bar.ends_s for bar in aborted.bars if bar.doing is Doing.SYNC) in (120.0, 121.0)
+    assert back.outcome is Outcome.SAFE
+    with pytest.raises(ScenarioError, match="say what was deployed before"):
+        rehearse(replace(asked, before=None, turn=Turn(timedelta(minutes=2), Then.ROLL_BACK)), tmp_path / "none", quick)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 
 from syncline.assembly.embedded.install import ensure_objects
@@ -56,6 +57,23 @@ LOG_LINES = "3"
 """Last lines of a log that a cause quotes."""
 
 
+class Then(StrEnum):
+    """What a person does in the middle of a roll-out."""
+
+    NOTHING = "do nothing"
+    ABORT = "abort"
+    ROLL_BACK = "roll back"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is done ``at`` a time after the commit: ABORT ends running syncs, as ``syncline app terminate-op`` does;
+    ROLL_BACK lets a commit arrive that brings back what was deployed before."""
+
+    at: timedelta
+    then: Then
+
+
 @dataclass(frozen=True)
 class Asked:
     """What is rehearsed: ``files`` arrive as a commit in ``world``. ``before``: what the Applications deployed until
@@ -71,6 +89,8 @@ class Asked:
     """The folder to deploy; empty: the Applications of the repository, or all of it."""
     schedule: Schedule | None = None
     """Faults that strike after the commit, and an order of what is ready; None: undisturbed, oldest first."""
+    turn: Turn | None = None
+    """None: the roll-out goes on."""
     seed: int = 1
     until: timedelta = timedelta(hours=24)
 
@@ -223,6 +243,20 @@ class Play:
         if not answer.ok:
             raise ScenarioError(f"Application {name_of(app)}: {answer.obj.get('message')}")
 
+    def turn(self, then: Then) -> None:
+        """Do what a person does in the middle. Raises ScenarioError if nothing is known to roll back to."""
+        if then is Then.ROLL_BACK:
+            if self.asked.before is None:
+                raise ScenarioError("to roll back, say what was deployed before: --after REVISION", usage=True)
+            self.commit(self.asked.before)
+        elif then is Then.ABORT:
+            body: Obj = {"status": {"operationState": {"phase": "Terminating"}}}
+            for app in self._stage.items(APPLICATIONS.path("")):
+                if app.get("operation") and dig(app, "status", "operationState", "phase") == "Running":
+                    self.world.admin.send(
+                        client.patch(APPLICATIONS, namespace_of(app), name_of(app), client.PatchType.MERGE, body)
+                    )
+
     def run(self, until: timedelta) -> tuple[Ending, datetime | None]:
         """Advance until nothing is waited for, nothing moves, or the limit; return which, and since when all is done.
         The world is looked at only if something was written since the last look."""
@@ -310,6 +344,9 @@ def play(asked: Asked, scratch: Path) -> Record:
     began = run.world.clock.now()
     run.disturb()
     run.commit(asked.files)
+    if asked.turn is not None:
+        run.run(asked.turn.at)
+        run.turn(asked.turn.then)
     ending, done = run.run(asked.until)
     return run.record(began, ending, done)
 

@@ -13,7 +13,7 @@ from syncline.base.clock import SystemClock
 from syncline.base.scratch import scratch
 from syncline.cli.frame.failure import BLOCKED, FAILED, UNSAFE, USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
-from syncline.cli.views.rehearsal.text import describe_answer, describe_both
+from syncline.cli.views.rehearsal.text import describe_answer, describe_compared
 from syncline.kube.text.durations import DurationError, format_duration, parse_duration
 from syncline.rehearsal.answer.answer import Answer, Outcome
 from syncline.rehearsal.disturbing import read_faults
@@ -21,7 +21,7 @@ from syncline.rehearsal.exploring import Bounds
 from syncline.rehearsal.given.demonstration import demonstration
 from syncline.rehearsal.given.files import read_files
 from syncline.rehearsal.given.world import default_world, read_world
-from syncline.rehearsal.playing import Asked
+from syncline.rehearsal.playing import Asked, Then, Turn
 from syncline.rehearsal.rehearsing import Settings, rehearse
 from syncline.rehearsal.repository import files_at
 from syncline.rehearsal.scenario import ScenarioError
@@ -50,6 +50,7 @@ MAX_SCHEDULES, MAX_FAULTS_FILE = 1_000_000, 65_536
 @click.option("--explore", type=click.IntRange(1, MAX_SCHEDULES), default=None, help="Rehearse N schedules of faults.")
 @click.option("--budget", default="", metavar="60s", help="Time for --explore; alone: as many schedules as fit.")
 @click.option("--faults", type=click.Path(path_type=Path), default=None, help="A file with one schedule of faults.")
+@click.option("--at", "middle", default="", metavar="5m", help="Compare: abort then, roll back then (--after), go on.")
 @click.option("--until", default="24h", show_default=True, help="Virtual time after which it ends.")
 @click.option("--without-law", "without", multiple=True, metavar="LAW", help="Do not hold it to this law; repeatable.")
 @click.option("--no-cures", is_flag=True, help="Do not look for cures.")
@@ -68,6 +69,7 @@ def rehearse_command(
     explore: int | None,
     budget: str,
     faults: Path | None,
+    middle: str,
     until: str,
     without: tuple[str, ...],
     no_cures: bool,
@@ -87,6 +89,7 @@ def rehearse_command(
                 syncline rehearse . --after main --revision feature/chrony
                 syncline rehearse . --revision main --revision feature/chrony
                 syncline rehearse . --explore 200 --budget 60s
+                syncline rehearse . --after main --at 5m
     """
     if demo == (path is not None):
         raise click.UsageError("give PATH, or --demo")
@@ -100,16 +103,18 @@ def rehearse_command(
         limit = _duration("--until", until, MAX_UNTIL)
         schedule = read_faults(_text(faults), str(faults)) if faults is not None else None
         with scratch() as place:
-            answers = []
-            for number, revision in enumerate(revisions or ("",)):
+            several: list[tuple[str, Asked]] = []
+            for revision in revisions or ("",):
                 asked = demonstration() if path is None else _asked(path, world_file, origin, revision, after)
                 asked = replace(asked, name=_name(Path(folder))) if folder else asked
                 asked = replace(asked, path=folder, namespace=namespace, seed=seed, until=limit, schedule=schedule)
-                answers.append(rehearse(asked, place / str(number), settings))
+                several += _turned(asked, _duration("--at", middle, MAX_UNTIL)) if middle else [(revision, asked)]
+            names = [name for name, _ in several]
+            answers = [rehearse(one, place / str(number), settings) for number, (_, one) in enumerate(several)]
     except ScenarioError as error:
         raise CommandFailed(str(error), USAGE if error.usage else FAILED) from error
     if len(answers) > 1:
-        _print_both(answers, revisions, output)
+        _print_several(answers, names, output)
     else:
         _print(answers[0], output)
     return 0 if demo else CODES[answers[-1].outcome]
@@ -125,6 +130,12 @@ def _asked(path: Path, world_file: Path | None, origin: str, revision: str, afte
     else:
         world = read_world(world_file) if world_file is not None else default_world(files)
     return Asked(_name(place), files, world, files_at(place, after) if after else None)
+
+
+def _turned(asked: Asked, at: timedelta) -> list[tuple[str, Asked]]:
+    """Return what can be done in the middle of the roll-out, the roll-out itself last."""
+    ways = [Then.ABORT, *([Then.ROLL_BACK] if asked.before is not None else []), Then.NOTHING]
+    return [(str(way), replace(asked, turn=Turn(at, way))) for way in ways]
 
 
 def _name(place: Path) -> str:
@@ -167,13 +178,15 @@ def _report(text: str) -> None:
         click.echo(text, err=True)
 
 
-def _print_both(answers: list[Answer], revisions: tuple[str, ...], output: str | None) -> None:
+def _print_several(answers: list[Answer], names: list[str], output: str | None) -> None:
     if output in ("json", "yaml"):
         print_documents([answer.to_obj() for answer in answers], output)
         return
     if output:
-        raise CommandFailed(f"-o {output} has one answer: give one --revision; two are text, json or yaml", USAGE)
-    print(describe_both(answers[0], answers[1], revisions))
+        raise CommandFailed(
+            f"-o {output} has one answer; several, of --revision and --at, are text, json or yaml", USAGE
+        )
+    print(describe_compared(answers, names))
 
 
 def _print(answer: Answer, output: str | None) -> None:

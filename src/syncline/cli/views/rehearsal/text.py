@@ -36,17 +36,17 @@ def describe_answer(answer: Answer) -> str:
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
 
-def describe_both(first: Answer, second: Answer, names: Sequence[str]) -> str:
-    """Return what differs between two answers, then the second one."""
+def describe_compared(answers: Sequence[Answer], names: Sequence[str]) -> str:
+    """Return what differs between answers, then the last one."""
     rows = [
-        ("verdict", str(first.outcome), str(second.outcome)),
-        ("done", offset(first.done_s), offset(second.done_s)),
-        ("waits for ever", *(_count(wait.until_s is None for wait in each.waits) for each in (first, second))),
-        ("outages", *(str(len(each.outages)) for each in (first, second))),
-        ("broken laws", *(", ".join(breach.law for breach in each.breaches) or "none" for each in (first, second))),
-        ("reboots", *(_count(bar.doing is Doing.REBOOTS for bar in each.bars) for each in (first, second))),
+        ("verdict", *(str(each.outcome) for each in answers)),
+        ("done", *(offset(each.done_s) for each in answers)),
+        ("waits for ever", *(_count(wait.until_s is None for wait in each.waits) for each in answers)),
+        ("outages", *(str(len(each.outages)) for each in answers)),
+        ("broken laws", *(", ".join(breach.law for breach in each.breaches) or "none" for each in answers)),
+        ("reboots", *(_count(bar.doing is Doing.REBOOTS for bar in each.bars) for each in answers)),
     ]
-    return f"{table(('', *names), rows)}\n\n{names[-1]}\n{describe_answer(second)}"
+    return f"{table(('', *names), rows)}\n\n{names[-1]}\n{describe_answer(answers[-1])}"
 
 
 def _count(found: Iterable[bool]) -> str:
