@@ -54,7 +54,7 @@ def test_a_manifest_that_is_refused_makes_it_fail(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("nodez: []\n", "found the key 'nodez'; allowed: machineConfig, nodes, objects, durations"),
+        ("nodez: []\n", "found the key 'nodez'; allowed: machineConfig, nodes, objects, durations, loadBalancers"),
         ("nodes: []\n", "nodes: found 0 nodes; allowed: 1 to 2000 nodes"),
         ("nodes: [{name: A}]\n", "nodes[0].name: found 'A'; allowed: lower case letters"),
         ("nodes: [{name: a, count: 0}]\n", "nodes[0].count: found 0; allowed: a number from 1 to 1000"),
@@ -183,3 +183,25 @@ def test_in_the_middle_it_may_be_aborted_or_rolled_back(tmp_path: Path) -> None:
     assert back.outcome is Outcome.SAFE
     with pytest.raises(ScenarioError, match="say what was deployed before"):
         rehearse(replace(asked, before=None, turn=Turn(timedelta(minutes=2), Then.ROLL_BACK)), tmp_path / "none", quick)
+
+
+def test_kinds_that_nothing_defines_are_assumed_and_named(tmp_path: Path) -> None:
+    monitor = b"apiVersion: monitoring.example.com/v1\nkind: ServiceMonitor\nmetadata: {name: web}\nspec: {a: 1}\n"
+    answer = answered(tmp_path, {"monitor.yaml": monitor}, ranged=False)
+    assert answer.outcome is Outcome.SAFE
+    assert any("nothing acts on, are there: servicemonitors.monitoring.example.com" in text for text in answer.assumed)
+
+
+def test_an_application_that_a_commit_does_not_move_is_named(tmp_path: Path) -> None:
+    files = Files({"map.yaml": CONFIG})
+    asked = Asked("repository", files, parse_world(ONE_NODE, Path("w"), Files({})), before=files)
+    answer = rehearse(asked, tmp_path, Settings(ranged=False))
+    assert "Application repository starts no sync: nothing of it differs, hooks aside" in answer.assumed
+
+
+@pytest.mark.parametrize(("given", "outcome"), [("", Outcome.SAFE), ("loadBalancers: false\n", Outcome.BLOCKED)])
+def test_load_balancers_get_an_address_unless_the_world_has_none(given: str, outcome: Outcome, tmp_path: Path) -> None:
+    service = b"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: LoadBalancer, ports: [{port: 80}]}\n"
+    answer = answered(tmp_path, {"service.yaml": service}, ONE_NODE + given, ranged=False, cures=False)
+    assert answer.outcome is outcome
+    assert any("LoadBalancer get an address" in text for text in answer.assumed) == (not given)

@@ -27,12 +27,14 @@ from syncline.kube import client
 from syncline.kube.client import Request
 from syncline.kube.errors import ApiError
 from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, ref_of
 from syncline.kube.yaml.loading import YamlError
 from syncline.machineconfig.names import POOL
 from syncline.rehearsal.disturbing import Disturbance
 from syncline.rehearsal.faults import Schedule
 from syncline.rehearsal.given.applications import Applications, applications_of, localized
+from syncline.rehearsal.given.definitions import missing_definitions
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.world import GivenWorld
 from syncline.rehearsal.record import Ending, Record, Recorder, Sample
@@ -53,6 +55,9 @@ AFTER_S = 300.0
 """Virtual seconds that it goes on when nothing is waited for any more, to see whether that stays."""
 POLL_S = 3600.0
 """Repositories do not change in a rehearsal."""
+INGRESSES, SERVICES = "/apis/networking.k8s.io/v1/ingresses", "/api/v1/services"
+GIVEN = "Ingresses and Services of type LoadBalancer get an address at once"
+MAX_NAMED = 5
 LOG_LINES = "3"
 """Last lines of a log that a cause quotes."""
 
@@ -150,6 +155,7 @@ class Play:
     scratch: Path
     samples: list[Sample] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    _addresses: int = 0
 
     def __post_init__(self) -> None:
         asked, lengths = self.asked, self.asked.world.durations
@@ -190,11 +196,23 @@ class Play:
         driver.advance(1)
         for path, obj in world.objects.objects():
             self._make([obj], path)
+        self._define()
         driver.advance(CALM_S)
         if asked.before is not None:
             self.commit(asked.before)
             self.run(asked.until)
             self.samples.clear()
+
+    def _define(self) -> None:
+        """Serve the kinds of the repository that nothing defines, as definitions that take anything."""
+        known = Mapper(run_in_place(discover(), self.world.admin))
+        missing = missing_definitions(self.asked.files, lambda gvk: known.find(gvk) is not None)
+        for definition in missing:
+            self._make([definition], name_of(definition))
+        if missing:
+            names = ", ".join(name_of(each) for each in missing[:MAX_NAMED])
+            more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
+            self.notes.append(f"definitions that take anything, and that nothing acts on, are there: {names}{more}")
 
     def _make(self, objects: list[Obj], path: str) -> None:
         try:
@@ -270,6 +288,7 @@ class Play:
             advance(min(LOOK_S, (limit - clock.now()).total_seconds()))
             if kept.changes != seen:
                 seen = kept.changes
+                self._give_addresses()
                 waits = self.waits()
                 now_waits = tuple(_signature(each) for each in waits)
                 if now_waits != signature:
@@ -282,6 +301,20 @@ class Play:
             if quiet and not any(_is_due_later(each, clock.now()) for each in waits):
                 return Ending.STUCK, None
         return (Ending.DONE, done) if done is not None else (Ending.LIMIT, None)
+
+    def _give_addresses(self) -> None:
+        """Give addresses to Ingresses and Services of type LoadBalancer, as the controllers of a cloud do."""
+        if not self.asked.world.load_balancers:
+            return
+        for path in (INGRESSES, SERVICES):
+            for obj in self._stage.items(path):
+                wants = path == INGRESSES or dig(obj, "spec", "type") == "LoadBalancer"
+                if wants and not dig(obj, "status", "loadBalancer", "ingress"):
+                    self._addresses += 1
+                    body = {"status": {"loadBalancer": {"ingress": [{"ip": f"192.0.2.{self._addresses % 254 + 1}"}]}}}
+                    place, plural = path.rpartition("/")[::2]
+                    of = f"{place}/namespaces/{namespace_of(obj)}/{plural}/{name_of(obj)}/status"
+                    self.world.send("PATCH", of, body, client.PatchType.MERGE)
 
     def waits(self) -> tuple[Cause, ...]:
         """Return the causes of what is not done, by the functions of ``syncline explain``."""
@@ -331,7 +364,7 @@ class Play:
             tuple(kept.versions),
             tuple(self.samples),
             kept.overflow,
-            tuple(self.notes),
+            (*self.notes, *([GIVEN] if self._addresses else ())),
             self.steps,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import dig, name_of
@@ -10,12 +10,14 @@ from syncline.kube.text.durations import format_seconds
 from syncline.rehearsal.answer.answer import Answer, Bar, Breach, Doing, Outcome, Wait
 from syncline.rehearsal.answer.availability import outages_of
 from syncline.rehearsal.answer.laws import BUILT_IN, RecordLaw, breaches_of
-from syncline.rehearsal.answer.timeline import bars_of
+from syncline.rehearsal.answer.timeline import bars_of, operations_of
 from syncline.rehearsal.answer.waits import waits_of
 from syncline.rehearsal.given.durations import Duration
 from syncline.rehearsal.record import Ending, Record
 
 BROKEN = ("ComparisonError", "InvalidSpecError")
+MAX_LINK = 130
+"""Characters of a link in a headline."""
 MOST_NOTES = 10
 NEAR_S = 1.0
 """Bars that begin within it after another one ended follow it."""
@@ -40,7 +42,7 @@ def answer_of(
     lasting = tuple(wait for wait in waits if wait.until_s is None)
     failed = _failed(record)
     outcome = _outcome(record, breaches, failed)
-    notes = [*assumed, *record.notes[:MOST_NOTES]]
+    notes = [*assumed, *_idle(record), *record.notes[:MOST_NOTES]]
     if len(record.notes) > MOST_NOTES:
         notes.append(f"{len(record.notes) - MOST_NOTES} more objects of the world are left out")
     if record.overflow:
@@ -89,6 +91,14 @@ def _failed(record: Record) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _idle(record: Record) -> Iterator[str]:
+    """Yield a sentence for each Application that the commit does not move."""
+    for ref, versions in record.histories(APPLICATION.group_kind):
+        compared = dig(versions[-1].obj, "status", "sync", "status") == "Synced"
+        if compared and not versions[-1].gone and not operations_of(record, versions):
+            yield f"Application {ref.name} starts no sync: nothing of it differs, hooks aside"
+
+
 def _headline(
     outcome: Outcome, record: Record, breaches: Sequence[Breach], failed: Sequence[str], lasting: Sequence[Wait]
 ) -> str:
@@ -98,7 +108,7 @@ def _headline(
             return f"{first.found}, at +{format_seconds(round(first.at_s))} (law {first.law})"
         case Outcome.FAILED:
             below = next((wait.chain[1:][-LINKS:] for wait in lasting if len(wait.chain) > 1), ())
-            return BEHIND.join((failed[0], *below))
+            return _linked((failed[0], *below))
         case Outcome.SAFE:
             return f"done after {format_seconds(round(record.seconds(record.done or record.ended)))}"
     if not lasting:
@@ -106,7 +116,12 @@ def _headline(
     first_wait = lasting[0]
     word = "waits for ever" if record.ending is Ending.STUCK else "still waits at the limit"
     links = first_wait.chain[1:][-LINKS:] or (first_wait.chain[0].removeprefix(f"{first_wait.subject} "),)
-    return f"{first_wait.subject} {word}: {BEHIND.join(links)}"
+    return f"{first_wait.subject} {word}: {_linked(links)}"
+
+
+def _linked(links: Sequence[str]) -> str:
+    """Return links of a chain in one line, each cut: the waits have all of them."""
+    return BEHIND.join(link if len(link) <= MAX_LINK else f"{link[: MAX_LINK - 1]}…" for link in links)
 
 
 def _advice(lasting: Sequence[Wait]) -> str:

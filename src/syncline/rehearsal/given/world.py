@@ -19,7 +19,7 @@ from syncline.rehearsal.given.files import Files, read_files
 from syncline.rehearsal.reading import EFFECTS
 from syncline.rehearsal.scenario import CPU, MEMORY, NodeShape, ScenarioError
 
-WORLD = ("machineConfig", "nodes", "objects", "durations")
+WORLD = ("machineConfig", "nodes", "objects", "durations", "loadBalancers")
 GROUP = ("name", "count", "roles", "labels", "taints", "cpu", "memory", "zone")
 MAX_NODES = 2_000
 MAX_COUNT = 1_000
@@ -69,6 +69,8 @@ class GivenWorld:
     """Applications that are there already, for a repository that holds none of its own."""
     lenient: bool = False
     """Objects that the rehearsed cluster refuses are left out and named; else they are an error."""
+    load_balancers: bool = True
+    """Whether Ingresses and Services of type LoadBalancer get addresses."""
     folder: Path | None = None
     """The folder of its file; None: it has none."""
 
@@ -98,6 +100,7 @@ def parse_world(text: str, file: Path, objects: Files | None = None) -> GivenWor
         machine_config=at["machineConfig"].flag(),
         objects=_objects(at["objects"]) if objects is None else objects,
         durations=_durations(at["durations"]),
+        load_balancers=at["loadBalancers"].value is None or at["loadBalancers"].flag(),
         folder=file.parent,
     )
     names = [node.name for node in world.nodes()]
