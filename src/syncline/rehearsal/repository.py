@@ -69,6 +69,7 @@ def application(story: Scenario, repository: Repository) -> Obj:
     return {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind, "metadata": metadata, "spec": spec}
 
 
+GIT_S = 120
 COMMITTED = "2026-01-01T00:00:00Z"
 """The date of rehearsed commits, so that equal files are equal commits."""
 
@@ -97,11 +98,7 @@ def files_at(folder: Path, revision: str) -> Files:
     """Return the files of a Git work tree's folder at a branch, tag or commit. Raises ScenarioError (usage)."""
     if revision.startswith("-"):
         raise ScenarioError(f"--revision {revision!r}: found an option; allowed: a branch, tag or commit", usage=True)
-    try:
-        packed = _run_git(folder, "archive", "--format=tar", revision, ".")
-    except subprocess.CalledProcessError as error:
-        said = (error.stderr or b"").decode("utf-8", "replace").strip()
-        raise ScenarioError(f"{folder}: revision {revision} cannot be read: {said}", usage=True) from error
+    packed = _run_git(folder, "archive", "--format=tar", revision, ".", failing=f"revision {revision} cannot be read")
     content: dict[str, bytes] = {}
     links: dict[str, str] = {}
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
@@ -117,6 +114,20 @@ def files_at(folder: Path, revision: str) -> Files:
     return Files(content, links)
 
 
-def _run_git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> bytes:
+def _run_git(
+    folder: Path,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    failing: str = "cannot be made a Git repository",
+) -> bytes:
+    """Run git and return its output. Raises ScenarioError (usage): ``failing`` with what git says."""
     command = ["git", "-C", str(folder), *IDENTITY, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, timeout=60, env=environment).stdout
+    try:
+        return subprocess.run(command, check=True, capture_output=True, timeout=GIT_S, env=environment).stdout
+    except FileNotFoundError as error:
+        raise ScenarioError("git is not installed; a rehearsal commits to a repository of its own") from error
+    except subprocess.TimeoutExpired as error:
+        raise ScenarioError(f"{folder}: {failing}: git takes longer than {GIT_S} s") from error
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or b"").decode("utf-8", "replace").strip()
+        raise ScenarioError(f"{folder}: {failing}: {said}", usage=True) from error
