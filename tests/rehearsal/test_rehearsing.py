@@ -205,3 +205,18 @@ def test_load_balancers_get_an_address_unless_the_world_has_none(given: str, out
     answer = answered(tmp_path, {"service.yaml": service}, ONE_NODE + given, ranged=False, cures=False)
     assert answer.outcome is outcome
     assert any("LoadBalancer get an address" in text for text in answer.assumed) == (not given)
+
+
+def test_a_repository_of_cluster_groups_is_a_pattern() -> None:
+    hub = b"clusterGroup: {name: hub, isHubCluster: true}\n"
+    found = applications_of(
+        Files({"values-hub.yaml": hub, "values-edge.yaml": b"clusterGroup: {name: edge}\n"}), "shop"
+    )
+    (pattern,) = found.objects
+    assert (pattern["kind"], pattern["spec"]["clusterGroupName"]) == ("Pattern", "hub")
+    assert found.assumed[1] == "there is no values-global.yaml: one without a secret store is made"
+    two = Files({"values-a.yaml": b"clusterGroup: {name: a}\n", "values-b.yaml": b"clusterGroup: {name: b}\n"})
+    with pytest.raises(ScenarioError, match=r"main\.clusterGroupName"):
+        applications_of(two, "shop")
+    named = two.changed({"values-global.yaml": "main: {clusterGroupName: b}\n"})
+    assert applications_of(named, "shop").objects[0]["spec"]["clusterGroupName"] == "b"

@@ -26,16 +26,18 @@ from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube import client
 from syncline.kube.client import Request
 from syncline.kube.errors import ApiError
-from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.mapper import Mapper, discover
-from syncline.kube.objects import Obj, dig, name_of, namespace_of, ref_of
+from syncline.kube.objects import Obj, ObjectRef, dig, name_of, namespace_of, ref_of
 from syncline.kube.yaml.loading import YamlError
 from syncline.machineconfig.names import POOL
+from syncline.patterns.installing.reading import Found, Wanted
 from syncline.rehearsal.disturbing import Disturbance
 from syncline.rehearsal.faults import Schedule
 from syncline.rehearsal.given.applications import Applications, applications_of, localized
 from syncline.rehearsal.given.definitions import missing_definitions
 from syncline.rehearsal.given.files import Files
+from syncline.rehearsal.given.pattern import BASIC_USER, CHART, CHART_FILES, PATTERN, completed
 from syncline.rehearsal.given.world import GivenWorld
 from syncline.rehearsal.record import Ending, Record, Recorder, Sample
 from syncline.rehearsal.repository import commit_files
@@ -139,6 +141,14 @@ class _Reader(GitSourceReader):
         mine = localized(sources, self.places)
         return self._addressed(super().poll(mine, revisions, now, context, since=since, wanted=wanted))
 
+    def checkout(self, wanted: Wanted, now: datetime) -> Found:
+        """As :class:`~syncline.patterns.installing.reading.CheckoutReader`, for patterns."""
+        from syncline.assembly.patterns.checkouts import Checkouts
+
+        here = self.places.get(wanted.url)
+        local = wanted if here is None else Wanted(here, "main", wanted.names)
+        return Checkouts(self.sources).checkout(local, now)
+
     def _addressed(self, found: Manifests) -> Manifests:
         """Return errors with the addresses that people know, so that equal rehearsals have equal texts."""
         error = found.error
@@ -184,6 +194,10 @@ class Play:
         world, asked, driver = self.asked.world, self.asked, self.world.driver
         if world.machine_config:
             self.world.start_machine_config()
+        if any(obj["kind"] == PATTERN for obj in asked.applications.objects):
+            self._start_operators()
+            self._make(list(BASIC_USER), "")
+            self.world.start_patterns(self._reader)
         self._stage.add_nodes()
         waited = 0.0
         while not self._stage.stands():
@@ -202,6 +216,17 @@ class Play:
             self.commit(asked.before)
             self.run(asked.until)
             self.samples.clear()
+
+    def _start_operators(self) -> None:
+        from syncline.assembly.operators.folders import FolderCatalogs, FolderError
+        from syncline.assembly.operators.role import folder_role
+        from syncline.patterns.operators.behaving import shipped
+
+        try:
+            catalogs = FolderCatalogs.read(dict(self.asked.world.catalogs))
+        except FolderError as error:
+            raise ScenarioError(f"--catalog: {error}", usage=True) from error
+        self.world.start_role(folder_role(catalogs, shipped()))
 
     def _define(self) -> None:
         """Serve the kinds of the repository that nothing defines, as definitions that take anything."""
@@ -228,8 +253,12 @@ class Play:
         """Let a commit arrive: create the Applications that are new, and sync those that no one syncs by itself."""
         asked = self.asked.deployed(files)
         place = self.scratch / f"repository-{len(list(self.scratch.iterdir()))}"
-        commit_files(files, place)
+        patterned = any(obj["kind"] == PATTERN for obj in asked.objects)
+        commit_files(completed(files, self.asked.name) if patterned else files, place)
         self._reader.places = dict.fromkeys(asked.urls, str(place))
+        if patterned:
+            self._reader.places = {**self._reader.places, CHART: str(place.with_name(f"{place.name}-chart"))}
+            commit_files(CHART_FILES, place.with_name(f"{place.name}-chart"))
         for app in asked.objects:
             self._send_application(app)
         if self._disturbance is None or not self._disturbance.steps.counting:
@@ -318,18 +347,19 @@ class Play:
 
     def waits(self) -> tuple[Cause, ...]:
         """Return the causes of what is not done, by the functions of ``syncline explain``."""
-        settings = AppSettings()
-        look = run_in_place(snapshot_of_cluster(application_indices(settings)), self.world.admin)
+        look = run_in_place(snapshot_of_cluster(application_indices(AppSettings())), self.world.admin)
         view = View(look.cache, self.world.clock.now(), self._log)
-        return tuple(self._unfinished(look.cache, view, settings))
+        return tuple(self._unfinished(look.cache, view))
 
     def _log(self, namespace: str, pod: str, container: str) -> tuple[str, ...]:
         query = {"container": container, "tailLines": LOG_LINES}
         answer = self.world.admin.send(Request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log", query))
         return tuple(answer.raw.decode("utf-8", "replace").splitlines()) if answer.ok else ()
 
-    def _unfinished(self, cache: Cache, view: View, settings: AppSettings) -> Iterator[Cause]:
+    def _unfinished(self, cache: Cache, view: View) -> Iterator[Cause]:
         for app in cache.objects(APPLICATION.group_kind):
+            controlled = cache.get(ObjectRef(*APP_PROJECT.group_kind, namespace_of(app), "default")) is not None
+            settings = AppSettings(control_namespace=namespace_of(app)) if controlled else AppSettings()
             observed = observed_application(cache, ref_of(app), self._reader, settings, view.now)
             if observed is None:
                 continue

@@ -44,6 +44,9 @@ MAX_SCHEDULES, MAX_FAULTS_FILE = 1_000_000, 65_536
     help="PATH at this branch, tag or commit, not its work tree; given twice, the two are compared.",
 )
 @click.option("--after", default="", help="What is deployed before: PATH at this branch, tag or commit.")
+@click.option(
+    "--catalog", "catalogs", multiple=True, metavar="NAME=FOLDER", help="Operators, for patterns; repeatable."
+)
 @click.option("--path", "folder", default="", help="Deploy this folder of PATH, not its Applications.")
 @click.option("-n", "--namespace", default="", help="Where a folder without Applications is deployed.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of what is drawn.")
@@ -63,6 +66,7 @@ def rehearse_command(
     origin: str,
     revisions: tuple[str, ...],
     after: str,
+    catalogs: tuple[str, ...],
     folder: str,
     namespace: str,
     seed: int,
@@ -107,6 +111,7 @@ def rehearse_command(
             for revision in revisions or ("",):
                 asked = demonstration() if path is None else _asked(path, world_file, origin, revision, after)
                 asked = replace(asked, name=_name(Path(folder))) if folder else asked
+                asked = replace(asked, world=replace(asked.world, catalogs=_catalogs(catalogs)))
                 asked = replace(asked, path=folder, namespace=namespace, seed=seed, until=limit, schedule=schedule)
                 several += _turned(asked, _duration("--at", middle, MAX_UNTIL)) if middle else [(revision, asked)]
             names = [name for name, _ in several]
@@ -130,6 +135,17 @@ def _asked(path: Path, world_file: Path | None, origin: str, revision: str, afte
     else:
         world = read_world(world_file) if world_file is not None else default_world(files)
     return Asked(_name(place), files, world, files_at(place, after) if after else None)
+
+
+def _catalogs(given: tuple[str, ...]) -> dict[str, Path]:
+    if not given:
+        return {}
+    from syncline.assembly.operators.folders import FolderError, parse_catalogs
+
+    try:
+        return parse_catalogs(given)
+    except FolderError as error:
+        raise ScenarioError(f"--catalog: {error}", usage=True) from error
 
 
 def _turned(asked: Asked, at: timedelta) -> list[tuple[str, Asked]]:

@@ -11,6 +11,7 @@ from posixpath import basename, dirname, normpath
 from syncline.kube.kinds.argoproj import APPLICATION, GROUP
 from syncline.kube.objects import Obj, dig, meta, name_of, namespace_of
 from syncline.rehearsal.given.files import YAML, Files
+from syncline.rehearsal.given.pattern import GLOBAL, pattern_of
 from syncline.rehearsal.reading import MANIFESTS
 from syncline.rehearsal.scenario import ScenarioError
 
@@ -47,6 +48,12 @@ def applications_of(
     if not apps:
         found = [("", app) for app in there if _is_root(app) and _is_of(files, app)]
         apps = [(path, obj) for path, obj in found if obj["kind"] != "AppProject"]
+    if not apps and (pattern := pattern_of(files, name, REPOSITORY)) is not None:
+        text = f"it is a pattern: cluster group {pattern['spec']['clusterGroupName']} is installed"
+        assumed = (
+            [text] if GLOBAL in files.content else [text, f"there is no {GLOBAL}: one without a secret store is made"]
+        )
+        return Applications((pattern,), (REPOSITORY,), (), tuple(assumed))
     if not apps:
         return _of_folder(files, name, namespace or _usual_namespace(files) or name)
     urls = tuple(sorted({str(one.get("repoURL")) for _, app in apps for one in _sources(app) if _is_here(files, one)}))

@@ -69,6 +69,8 @@ class GivenWorld:
     """Applications that are there already, for a repository that holds none of its own."""
     lenient: bool = False
     """Objects that the rehearsed cluster refuses are left out and named; else they are an error."""
+    catalogs: Mapping[str, Path] = field(default_factory=dict)
+    """Folders with the catalogues of operators, by CatalogSource; a pattern needs them."""
     load_balancers: bool = True
     """Whether Ingresses and Services of type LoadBalancer get addresses."""
     folder: Path | None = None
