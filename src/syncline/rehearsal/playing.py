@@ -50,9 +50,10 @@ START_S = 1800.0
 """Virtual seconds until the machines of a world must be up."""
 CALM_S, LOOK_S = 30.0, 15.0
 """Virtual seconds before the commit, and between looks at what is waited for."""
-QUIET_S = 4_200.0
-"""Virtual seconds without any change after which a rehearsal is stuck: more than the hour after which a drain is given
-up, the longest patience that a controller has by default."""
+QUIET_S, LONG_QUIET_S = 1_260.0, 4_200.0
+"""Virtual seconds without any change, beside the longest duration of the world, after which a rehearsal is stuck: more
+than the quarter of an hour of gates, the longest patience that a controller has by default; while a node is drained or
+a Job runs, more than the hour after which a drain is given up."""
 AFTER_S = 300.0
 """Virtual seconds that it goes on when nothing is waited for any more, to see whether that stays."""
 POLL_S = 3600.0
@@ -326,10 +327,18 @@ class Play:
                 done = (done or kept.changed_at or clock.now()) if not waits else None
             if done is not None and (clock.now() - done).total_seconds() >= AFTER_S:
                 return Ending.DONE, done
-            quiet = (clock.now() - moved).total_seconds() >= QUIET_S
-            if quiet and not any(_is_due_later(each, clock.now()) for each in waits):
+            if self._is_quiet(moved) and not any(_is_due_later(each, clock.now()) for each in waits):
                 return Ending.STUCK, None
         return (Ending.DONE, done) if done is not None else (Ending.LIMIT, None)
+
+    def _is_quiet(self, moved: datetime) -> bool:
+        """Return whether nothing has changed for so long that nothing will."""
+        longest_s = max(each.of(self.asked.seed) for each in self.asked.world.durations.values())
+        quiet_s = (self.world.clock.now() - moved).total_seconds() - longest_s
+        if quiet_s < QUIET_S or quiet_s >= LONG_QUIET_S:
+            return quiet_s >= LONG_QUIET_S
+        drains = any(dig(node, "spec", "unschedulable") for node in self._stage.items("/api/v1/nodes"))
+        return not drains and not any(_is_of_job(pod) for pod in self._stage.items("/api/v1/pods"))
 
     def _give_addresses(self) -> None:
         """Give addresses to Ingresses and Services of type LoadBalancer, as the controllers of a cloud do."""
@@ -417,6 +426,11 @@ def play(asked: Asked, scratch: Path) -> Record:
 def _conditions(obj: Obj) -> list[Obj]:
     found: list[Obj] = dig(obj, "status", "conditions", default=[])
     return found
+
+
+def _is_of_job(pod: Obj) -> bool:
+    """Return whether a pod runs and is to end by itself."""
+    return bool(dig(pod, "spec", "restartPolicy") != "Always" and dig(pod, "status", "phase") == "Running")
 
 
 def _is_settled(app: Obj) -> bool:
