@@ -61,6 +61,8 @@ POLL_S = 3600.0
 INGRESSES, SERVICES = "/apis/networking.k8s.io/v1/ingresses", "/api/v1/services"
 GIVEN = "Ingresses and Services of type LoadBalancer get an address at once"
 MAX_NAMED = 5
+MAX_SAMPLES = 5_000
+"""Changes of what is waited for that are kept."""
 LOG_LINES = "3"
 """Last lines of a log that a cause quotes."""
 
@@ -323,7 +325,8 @@ class Play:
                 now_waits = tuple(_signature(each) for each in waits)
                 if now_waits != signature:
                     signature, moved = now_waits, kept.changed_at or clock.now()
-                    self.samples.append(Sample(moved, waits))
+                    if len(self.samples) < MAX_SAMPLES:
+                        self.samples.append(Sample(moved, waits))
                 done = (done or kept.changed_at or clock.now()) if not waits else None
             if done is not None and (clock.now() - done).total_seconds() >= AFTER_S:
                 return Ending.DONE, done

@@ -81,6 +81,8 @@ def world_from(place: str) -> GivenWorld:
 
 
 def _unpacked(file: Path) -> Any:
+    if file.stat().st_size > MAX_BYTES:
+        raise CommandFailed(f"{file}: is larger than {MAX_BYTES // 2**20} MiB", USAGE)
     try:
         raw = file.read_bytes()
         if raw.startswith(b"\xfd7zXZ"):

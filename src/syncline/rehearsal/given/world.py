@@ -23,6 +23,7 @@ WORLD = ("machineConfig", "nodes", "objects", "durations", "loadBalancers")
 GROUP = ("name", "count", "roles", "labels", "taints", "cpu", "memory", "zone")
 MAX_NODES = 2_000
 MAX_COUNT = 1_000
+MAX_WORLD_BYTES = 1024 * 1024
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?")
 MACHINE_CONFIGS = "machineconfiguration.openshift.io/"
 
@@ -84,6 +85,10 @@ def read_world(file: Path) -> GivenWorld:
     """Raises ScenarioError with file, key, value and allowed values."""
     if not file.is_file():
         raise ScenarioError(f"{file}: there is no such file; --world takes a YAML file", usage=True)
+    if file.stat().st_size > MAX_WORLD_BYTES:
+        raise ScenarioError(
+            f"{file}: is larger than {MAX_WORLD_BYTES} bytes; keep objects in files of their own", usage=True
+        )
     return parse_world(file.read_text("utf-8", "replace"), file)
 
 
