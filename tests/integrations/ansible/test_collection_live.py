@@ -52,7 +52,9 @@ class Stage:
     program: Path
     stranger: Path
 
-    def run(self, program: str, *words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, program: str, *words: str, kubeconfig: Path | None = None, **more: str
+    ) -> subprocess.CompletedProcess[str]:
         kept = {key: text for key, text in os.environ.items() if not key.startswith("ANSIBLE_")}
         environment = kept | {
             "ANSIBLE_HOME": str(self.folder / "home"),
@@ -63,6 +65,7 @@ class Stage:
             "SYNCLINE_JOURNAL": str(self.folder / "journal.jsonl"),
             "SYNCLINE_PROGRAM": str(self.program),
             "KUBECONFIG": str(kubeconfig or self.served.kubeconfig),
+            **more,
         }
         command = [str(PROGRAMS / program), *words]
         return subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, text=True, check=False)
@@ -98,6 +101,8 @@ def _fill(served: Served, folder: Path) -> None:
     _make(served, "/api/v1/namespaces", "v1", "Namespace", "fleet")
     cluster = {"hubAcceptsClient": True, "managedClusterClientConfigs": [{"url": "https://{{ 1 + 1 }}"}]}
     _make(served, f"{HUB}/v1/managedclusters", f"{GROUP}/v1", "ManagedCluster", "eu-1", cluster)
+    waits = {"hubAcceptsClient": False}
+    _make(served, f"{HUB}/v1/managedclusters", f"{GROUP}/v1", "ManagedCluster", "us-1", waits)
     bindings, placements = (f"{HUB}/{place}" for place in (
         "v1beta2/namespaces/fleet/managedclustersetbindings", "v1beta1/namespaces/fleet/placements",
     ))  # fmt: skip
@@ -181,3 +186,15 @@ def test_what_may_not_be_listed_fails_an_inventory_or_is_named_in_it(stage: Stag
     assert set(known["all"]["children"]) == {"ungrouped"}, "no group says that nothing is there"
     refused = known["all"].get("vars") or {}
     assert "MachineConfigPool" in json.dumps(refused) or "[WARNING]" in done.stderr
+
+
+def test_a_journal_ends_with_a_line_that_says_so_when_it_is_full(stage: Stage) -> None:
+    journal = stage.folder / "short.jsonl"
+    example = ROOT / "examples/ansible"
+    words = ["-i", str(example / "fleet.syncline.yml"), "--tags", "none", str(example / "release.yml")]
+    more = {"SYNCLINE_JOURNAL": str(journal), "SYNCLINE_JOURNAL_MAX_ENTRIES": "2"}
+    done = stage.run("ansible-playbook", *words, **more)
+    assert done.returncode == 0 and "the journal is full" in done.stderr + done.stdout, done.stdout + done.stderr
+    entries = [json.loads(line)["what"] for line in journal.read_text().splitlines()]
+    assert entries == ["play began", "play began", "journal full"]
+    assert journal.stat().st_mode & 0o777 == 0o600
