@@ -34,15 +34,15 @@ class Mortal:
 
 @dataclass(slots=True)
 class Deaths:
-    """Gives each process a connection, with which it dies at its n-th write."""
+    """Gives each process a connection, with which it dies at a write; the numbers are of one process after another."""
 
     counts: bool
-    every: int
+    every: tuple[int, ...]
     now: Mortal | None = None
     begun: list[Mortal] = field(default_factory=list)
 
     def __call__(self, inner: Transport) -> Transport:
-        self.now = Mortal(inner, self.counts, self.every)
+        self.now = Mortal(inner, self.counts, self.every[len(self.begun) % len(self.every)])
         self.begun.append(self.now)
         return self.now
 
@@ -55,9 +55,9 @@ class Deaths:
                 world.restart()
 
 
-@pytest.mark.parametrize(("every", "counts"), [(14, True), (19, False)])
+@pytest.mark.parametrize(("every", "counts"), [((3, 17, 6, 23, 1, 29), True), ((1, 19, 8, 26, 4, 31), False)])
 def test_an_upgrade_of_what_serves_ends_the_same_when_its_process_dies_again_and_again(
-    every: int, counts: bool
+    every: tuple[int, ...], counts: bool
 ) -> None:
     deaths = Deaths(counts, every)
     world = started(a_bundle("1.0.0", SERVING), a_bundle("1.1.0", SERVING), wrap=deaths)

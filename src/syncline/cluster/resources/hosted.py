@@ -11,8 +11,8 @@ from syncline.cluster.storage.store import Key, Store, Stored
 from syncline.kube.objects import Obj, name_of, namespace_of
 
 VERBS: Final = ("get", "list")
-MOST_KEPT: Final = 64
-"""Namespaces whose computed objects are kept until what they are computed of changes."""
+MOST_BYTES: Final = 64_000_000
+"""Bytes of computed objects that are kept, until what they are computed of changes; those of one namespace always."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +38,22 @@ class Computed:
         self._store, self._hosted, self._storage = store, hosted, storage
         self._state: tuple[tuple[str, str, int], ...] = ()
         self._kept: dict[str, list[Stored]] = {}
+        self._bytes = 0
 
     def __call__(self, namespace: str) -> list[Stored]:
         """Return what is visible in a namespace; "": in all of them."""
         sources = self._store.list(self._hosted.source)
         state = tuple((one.key.namespace, one.key.name, one.revision) for one in sources)
-        if state != self._state or len(self._kept) >= MOST_KEPT:
-            self._kept, self._state = {}, state
+        if state != self._state:
+            self._kept, self._bytes, self._state = {}, 0, state
         found = self._kept.get(namespace)
         if found is None:
             revision = max((one.revision for one in sources), default=self._store.revision)
             made = self._hosted.compute([one.obj for one in sources], namespace)
             found = [Stored.of(Key(self._storage, namespace_of(one), name_of(one)), revision, one) for one in made]
+            size = sum(len(one.raw) for one in found)
+            if self._bytes + size > MOST_BYTES:
+                self._kept, self._bytes = {}, 0
             self._kept[namespace] = found
+            self._bytes += size
         return found
