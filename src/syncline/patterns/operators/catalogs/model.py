@@ -46,8 +46,14 @@ class Bundle:
     """Whether the objects were made of ``olm.csv.metadata``, because the catalogue has no manifests."""
     deprecated: str = ""
 
+    @property
+    def apis(self) -> frozenset[Api]:
+        """What it provides."""
+        found = (_api(one.value) for one in self.properties if one.kind == "olm.gvk")
+        return frozenset(one for one in found if one is not None)
+
     def provides(self, api: Api) -> bool:
-        return any(one.kind == "olm.gvk" and _api(one.value) == api for one in self.properties)
+        return api in self.apis
 
 
 def _api(value: Any) -> Api | None:

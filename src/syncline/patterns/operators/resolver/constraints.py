@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from syncline.kube.objects import Obj, annotations_of, name_of
@@ -27,14 +27,21 @@ class ConstraintError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """``text``: as OLM prints it in a message."""
+    """``text``: as OLM prints it in a message. ``package``, ``api``: no entry without this package or API fulfils it.
+    ``key``: equal for equal requirements."""
 
     holds: Callable[[Entry], bool]
     text: str
+    package: str = ""
+    api: Api | None = None
+    key: str = ""
 
 
 def _and(parts: Sequence[Predicate]) -> Predicate:
-    return Predicate(lambda one: all(part.holds(one) for part in parts), _joined(" and ", parts))
+    package = next((one.package for one in parts if one.package), "")
+    api = next((one.api for one in parts if one.api is not None), None)
+    text = _joined(" and ", parts)
+    return Predicate(lambda one: all(part.holds(one) for part in parts), text, package, api)
 
 
 def _or(parts: Sequence[Predicate]) -> Predicate:
@@ -53,17 +60,19 @@ def providing(api: Api) -> Predicate:
     return Predicate(
         lambda one: one.bundle.provides(api),
         f"providing an API with group: {api.group}, version: {api.version}, kind: {api.kind}",
+        api=api,
     )
 
 
 def in_package(name: str) -> Predicate:
     def holds(one: Entry) -> bool:
-        return one.package == name or any(each.get("packageName") == name for each in _packages(one))
+        return one.package == name or any(each.get("packageName") == name for each in packages_of(one))
 
-    return Predicate(holds, f"with package: {name}")
+    return Predicate(holds, f"with package: {name}", name)
 
 
-def _packages(entry: Entry) -> list[Mapping[str, Any]]:
+def packages_of(entry: Entry) -> list[Mapping[str, Any]]:
+    """Return the values of the properties that name a package."""
     values = (one.value for one in entry.bundle.properties if one.kind == "olm.package")
     return [one for one in values if isinstance(one, dict)]
 
@@ -78,7 +87,7 @@ def _required_package(value: Any) -> Predicate:
     def inside(one: Entry) -> bool:
         if one.bundle.version is not None and holds(one.bundle.version):
             return True
-        for each in _packages(one):
+        for each in packages_of(one):
             try:
                 if holds(parse_version(str(each.get("version") or ""))):
                     return True
@@ -184,15 +193,18 @@ _READ: Final[dict[str, Callable[[Any], Predicate]]] = {
 }
 
 
-def requirements(properties: Iterable[Property]) -> list[Predicate]:
-    """Return what these properties require. Raises :class:`ConstraintError`."""
+def requirements(properties: Iterable[Property], known: dict[str, Predicate]) -> list[Predicate]:
+    """Return what these properties require. ``known``: what was read before, by key; it grows. Raises
+    :class:`ConstraintError`."""
     made: list[Predicate] = []
     for one in properties:
         read = _READ.get(one.kind)
         if read is not None:
             if not isinstance(one.value, dict):
                 raise ConstraintError(f"{one.kind}: {one.value!r} is not an object")
-            made.append(read(one.value))
+            key = f"{one.kind} {json.dumps(one.value, sort_keys=True)}"
+            made.append(replace(known[key] if key in known else read(one.value), key=key))
+            known[key] = made[-1]
     return made
 
 

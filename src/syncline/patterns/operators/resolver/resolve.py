@@ -16,6 +16,7 @@ from syncline.patterns.operators.resolver.constraints import (
     Predicate,
     installed_properties,
     package_named,
+    packages_of,
     requirements,
 )
 from syncline.patterns.operators.resolver.search import Rule, TooManySteps, solve
@@ -42,19 +43,59 @@ class Request:
     catalogs: Mapping[SourceKey, Catalog]
 
 
+Place = tuple[SourceKey, str, str]
+"""A channel: catalogue, package, name."""
+
+
 @dataclass(slots=True)
 class _Pool:
     """All entries, and the constraints that were found so far."""
 
     request: Request
-    entries: list[Entry] = field(default_factory=list)
+    entries: Sequence[Entry]
     rules: dict[str, list[Rule]] = field(default_factory=dict)
     replaces: dict[str, str] = field(default_factory=dict)
     """By identity of a bundle: the installed one that it replaces."""
     known: dict[str, Entry] = field(default_factory=dict)
+    read: dict[str, Predicate] = field(default_factory=dict)
+    found: dict[tuple[str, SourceKey], list[Entry]] = field(default_factory=dict)
+    """Who satisfies a requirement of a bundle from a catalogue."""
+    orders: dict[Place, list[Entry]] = field(default_factory=dict)
+    channels: dict[Place, list[Entry]] = field(init=False)
+    packages: dict[str, list[Entry]] = field(init=False)
+    apis: dict[Api, list[Entry]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.channels, self.packages, self.apis = {}, {}, {}
+        for one in self.entries:
+            self.channels.setdefault(_place(one), []).append(one)
+            named = dict.fromkeys((one.package, *(str(each.get("packageName")) for each in packages_of(one))))
+            for package in named:
+                self.packages.setdefault(package, []).append(one)
+            for api in one.bundle.apis:
+                self.apis.setdefault(api, []).append(one)
 
     def find(self, *predicates: Callable[[Entry], bool]) -> list[Entry]:
         return [one for one in self.entries if all(holds(one) for holds in predicates)]
+
+    def fulfilling(self, wanted: Predicate) -> list[Entry]:
+        """Return the entries that satisfy a requirement, in their order."""
+        narrowed: Sequence[Entry] = self.entries
+        if wanted.package:
+            narrowed = self.packages.get(wanted.package, ())
+        elif wanted.api is not None:
+            narrowed = self.apis.get(wanted.api, ())
+        return [one for one in narrowed if wanted.holds(one)]
+
+    def ordered(self, place: Place) -> list[Entry]:
+        """Return a channel from its head down. Raises :class:`ChannelError`."""
+        if place not in self.orders:
+            self.orders[place] = in_channel_order(self.channels[place])
+        return self.orders[place]
+
+
+def _place(entry: Entry) -> Place:
+    return entry.source, entry.package, entry.channel
 
 
 def resolve(request: Request) -> Resolved:
@@ -77,9 +118,8 @@ def uses_global(groups: Sequence[Obj]) -> bool:
 
 def _choose(request: Request) -> list[Entry] | str:
     """Return the entries of catalogues in the solution, or the contradiction."""
-    pool = _Pool(request, [*_installed(request)])
-    for source, catalog in request.catalogs.items():
-        pool.entries += catalog.at(source)
+    offered = (one for source, catalog in request.catalogs.items() for one in catalog.at(source))
+    pool = _Pool(request, (*_installed(request), *offered))
     for one in pool.find(lambda entry: entry.source.virtual):
         _add(pool, [one])
     for subscription in request.subscriptions:
@@ -146,7 +186,7 @@ def _add(pool: _Pool, entries: Sequence[Entry]) -> None:
             rules.append(Rule(text, must=True))
         if any(one.kind == "olm.deprecated" for one in entry.bundle.properties):
             rules.append(Rule(f"bundle {entry.identity} is deprecated", never=True))
-        for wanted in requirements(entry.bundle.properties):
+        for wanted in requirements(entry.bundle.properties, pool.read):
             found = _candidates(pool, entry, wanted)
             text = f"bundle {entry.name} requires an operator {wanted.text}"
             rules.append(Rule(text, one_of=tuple(one.identity for one in found)))
@@ -156,23 +196,21 @@ def _add(pool: _Pool, entries: Sequence[Entry]) -> None:
 def _candidates(pool: _Pool, entry: Entry, wanted: Predicate) -> list[Entry]:
     """Return who satisfies a requirement, the preferred ones first: what is installed, then the catalogue of the one
     that asks, its own namespace, priorities; in a catalogue the default channel, in a channel the newest."""
-    found = pool.find(wanted.holds)
-    channels: dict[tuple[SourceKey, str, str], list[Entry]] = {}
-    for one in found:
-        channels.setdefault((one.source, one.package, one.channel), []).append(one)
-    order = list(pool.request.catalogs)
+    asked = (wanted.key, entry.source)
+    if asked in pool.found:
+        return pool.found[asked]
+    places: dict[Place, set[str]] = {}
+    for one in pool.fulfilling(wanted):
+        places.setdefault(_place(one), set()).add(one.identity)
+    order = {source: index for index, source in enumerate(pool.request.catalogs)}
 
-    def rank(key: tuple[SourceKey, str, str]) -> tuple[bool, bool, int, bool, str, str]:
-        source, package, channel = key
-        place = order.index(source) if source in order else -1
-        default = channels[key][0].default_channel
-        return (not source.virtual, source != entry.source, place, not default, package, channel)
+    def rank(place: Place) -> tuple[bool, bool, int, bool, str, str]:
+        source, package, channel = place
+        default = pool.channels[place][0].default_channel
+        return (not source.virtual, source != entry.source, order.get(source, -1), not default, package, channel)
 
-    made: list[Entry] = []
-    for key in sorted(channels, key=rank):
-        whole = pool.find(lambda one, key=key: (one.source, one.package, one.channel) == key)  # type: ignore[misc]
-        satisfying = {one.identity for one in channels[key]}
-        made += [one for one in in_channel_order(whole) if one.identity in satisfying]
+    made = [one for place in sorted(places, key=rank) for one in pool.ordered(place) if one.identity in places[place]]
+    pool.found[asked] = made
     return made
 
 

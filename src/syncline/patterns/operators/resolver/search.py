@@ -13,8 +13,8 @@ from typing import Final
 
 MOST_STEPS: Final = 400_000
 """Variables that are decided, in one search."""
-MOST_TRIES: Final = 500
-"""Searches that reduce the reasons of a failure to those that matter."""
+MOST_WORK: Final = 100_000
+"""Constraints that are searched again, in total, to reduce the reasons of a failure to those that matter."""
 
 
 class TooManySteps(ValueError):
@@ -144,12 +144,12 @@ def solve(rules: Rules, most: int = MOST_STEPS) -> tuple[list[str], tuple[str, .
 def _contradiction(rules: Rules, most: int) -> tuple[str, ...]:
     """Return the texts of a set of constraints of which none can be left out: large parts are left out first."""
     kept = [(name, rule) for name, own in rules.items() for rule in own]
-    size, tries = max(len(kept) // 2, 1), 0
-    while tries < MOST_TRIES:
+    size, work = max(len(kept) // 2, 1), 0
+    while work < MOST_WORK:
         at, before = 0, len(kept)
-        while at < len(kept) and tries < MOST_TRIES:
-            tries += 1
+        while at < len(kept) and work < MOST_WORK:
             rest = [*kept[:at], *kept[at + size :]]
+            work += len(rest)
             if _answer(_grouped(rest), most) is None:
                 kept = rest
             else:
