@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.patterns.operating import OLM, Operators, bundle, channel, package
 
 from syncline.kube.objects import Obj
 from syncline.patterns.operators.catalogs.reading import read_catalog
+from syncline.patterns.operators.controllers import namespaces
 
 WIDGET = "Widget.v1.example.com"
 
@@ -393,3 +395,12 @@ def test_priorities_of_catalogues_count_before_the_namespace_they_are_in() -> No
     world.subscribe("team", "widgets", source="own", sourceNamespace="team")
     world.until("team", "widgets.v1.0.0")
     assert world.phase("team", "gears.v2.0.0") == "Succeeded"
+
+
+def test_a_large_catalogue_is_resolved_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "MOST_IN_PLACE", 0)
+    world = three_versions()
+    world.namespace("team", "team")
+    world.subscribe("team", "widgets", startingCSV="widgets.v1.1.0")
+    world.until("team", "widgets.v1.2.0")
+    assert len(world.plans("team")) == 2

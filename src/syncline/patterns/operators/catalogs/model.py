@@ -113,6 +113,11 @@ class Catalog:
     digest: str = ""
     priority: int = 0
 
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return sum(len(channel.entries) for one in self.packages.values() for channel in one.channels.values())
+
     def at(self, source: SourceKey) -> tuple[Entry, ...]:
         """Return all entries, as those of ``source``."""
         found = (

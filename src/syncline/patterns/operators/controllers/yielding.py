@@ -47,7 +47,8 @@ def _plan(held: Held) -> Plan:
 
 def yielding(controller: Controller[Any]) -> Controller[Any]:
     """Return the controller, which plans nothing while upstream's OLM is on the cluster."""
-    observe, plan, settle = controller.observe, controller.plan, controller.settle
+    observe, plan = controller.observe, controller.plan
+    settle, beside = controller.settle, controller.beside
 
     def looked(cache: Snapshot, ref: ObjectRef) -> Any:
         return _held(cache, ref) or observe(cache, ref)
@@ -58,7 +59,15 @@ def yielding(controller: Controller[Any]) -> Controller[Any]:
     def settled(looked: Any, done: Plan, results: tuple[Result, ...], now: datetime) -> tuple[Any, Plan] | None:
         return None if settle is None or isinstance(looked, Held) else settle(looked, done, results, now)
 
+    def share(looked: Any) -> str | None:
+        return None if beside is None or isinstance(looked, Held) else beside(looked)
+
     reads = tuple(dict.fromkeys((*controller.reads, *_KINDS)))
     return replace(
-        controller, observe=looked, plan=planned, settle=settled if settle is not None else None, reads=reads
+        controller,
+        observe=looked,
+        plan=planned,
+        settle=settled if settle is not None else None,
+        beside=share if beside is not None else None,
+        reads=reads,
     )
