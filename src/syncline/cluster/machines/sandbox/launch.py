@@ -115,11 +115,11 @@ def _enter_namespaces(spec: Spec) -> None:
             give(path, outside, whole=whole)
         os.setgroups([])
         lines = f"0 {os.geteuid()} 1\n{KEEPER} {outside} {WIDTH}"
-        _mapped_from_outside(lines, NAMESPACES, refused)
+        mapped_from_outside(lines, NAMESPACES, refused)
     kernel.hide_from_others()
 
 
-def _mapped_from_outside(lines: str, namespaces: int, refused: str, proc: int | None = None) -> None:
+def mapped_from_outside(lines: str, namespaces: int, refused: str, proc: int | None = None) -> None:
     """Map ids through a child in the parent namespace, since a process in a new user namespace may map only itself.
     ``proc`` is an open ``/proc`` that shows this process if its own does not."""
     here = str(os.getpid()) if proc is None else os.readlink("self", dir_fd=proc)
@@ -157,10 +157,10 @@ def _guard(init: int) -> int:
     """End the sandbox when the cluster ends, forward SIGTERM, return the exit code. Our end is the sandbox's end: the
     kernel reports the end of an init after that of all its processes."""
     signal.signal(signal.SIGTERM, lambda *_: _kill(init, signal.SIGTERM))
-    return _attend(init, 0)
+    return attend(init, 0)
 
 
-def _attend(process: int, wish: int) -> int:
+def attend(process: int, wish: int) -> int:
     """Return the exit code of a child; kill it when the pipe ``wish`` closes first."""
     watched = [wish, os.pidfd_open(process)]  # no threads here: this process has left its process namespace
     while watched[-1] not in (ready := select.select(watched, [], [])[0]):
@@ -360,7 +360,7 @@ def _take_identity(spec: Spec, proc: int | None) -> None:
         kernel.enter_namespace(spec["space"], "user")
     elif keeper:
         lines = "\n".join(f"{number} {keeper + place} 1" for place, number in enumerate(ids["known"]))
-        _mapped_from_outside(lines, kernel.NEWUSER, "a user namespace for the command", proc)
+        mapped_from_outside(lines, kernel.NEWUSER, "a user namespace for the command", proc)
     else:
         kernel.unshare(kernel.NEWUSER, "a user namespace for the command")
         kernel.hide_from_others(False)  # otherwise its own id maps belong to root
@@ -423,7 +423,7 @@ def _join(spec: Spec, wish: int) -> int:
         _become(spec | {"space": spaces["user"], "alive": alive}, None)
     for space in spaces.values():
         os.close(space)
-    return _attend(child, wish)
+    return attend(child, wish)
 
 
 def _reach(spec: Spec) -> int:

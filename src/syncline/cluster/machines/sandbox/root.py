@@ -96,8 +96,8 @@ def make_root(spec: dict[str, Any]) -> Projection:
             os.makedirs(root + path, exist_ok=True)
         for path in (*OWN_FOLDERS, *WRITABLE, *(f"/{each}" for each in WRITTEN)):
             os.chown(root + path, keeper, keeper)
-    _make_devices(base, root)
-    limits = _make_proc(base, root)
+    make_devices(base, root)
+    limits = make_proc(base, root)
     kept, projection = _keep_files(root, spec, keeper)
     mirrors = Mirrors(base, f"{kept}/.mirrors", _show_read_only)
     for source, target, may_write, *below in spec["binds"]:
@@ -111,8 +111,8 @@ def make_root(spec: dict[str, Any]) -> Projection:
     if spec.get("socket"):
         bind(base, spec["socket"], API_SOCKET, writable=True)
     os.close(base)
-    _pivot(root, read_only=not writable)
-    _close_namespaces(limits)
+    pivot(root, read_only=not writable)
+    close_namespaces(limits)
     return projection
 
 
@@ -290,7 +290,7 @@ def _write(path: str, text: str) -> None:
     os.close(file)
 
 
-def _make_devices(base: int, root: str) -> None:
+def make_devices(base: int, root: str) -> None:
     for name in DEVICES:
         found = os.open(f"/dev/{name}", O_PATH | os.O_CLOEXEC)
         place = _place(base, f"/dev/{name}", folder=False)
@@ -310,7 +310,7 @@ def _make_devices(base: int, root: str) -> None:
         pass  # no separate terminals
 
 
-def _make_proc(base: int, root: str) -> int:
+def make_proc(base: int, root: str) -> int:
     """Mount ``/proc`` of the sandbox's processes. A machine that hides parts of ``/proc`` allows none: then return -1.
     Otherwise return a descriptor for writing the limits of namespaces."""
     os.mkdir(f"{root}/proc")
@@ -331,7 +331,7 @@ def _make_proc(base: int, root: str) -> int:
     return limits
 
 
-def _close_namespaces(limits: int) -> None:
+def close_namespaces(limits: int) -> None:
     """Allow one more user namespace, which is about to be created, and no other namespaces."""
     if limits < 0:
         return
@@ -347,7 +347,7 @@ def _close_namespaces(limits: int) -> None:
     os.close(limits)
 
 
-def _pivot(root: str, *, read_only: bool) -> None:
+def pivot(root: str, *, read_only: bool) -> None:
     old = root + "/.old"
     os.mkdir(old)
     os.chdir(root)

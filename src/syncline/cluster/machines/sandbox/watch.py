@@ -43,15 +43,17 @@ class Watch:
         board: Board | None = None,
         line: int = 0,
         together: dict[str, int] | None = None,
+        priority: int = LAST,
     ) -> None:
         self._limits = limits
         self._board, self._line, self._together = board, line, together or {}
+        self._priority = priority
         self._folders = {folder: os.open(folder, os.O_PATH | os.O_CLOEXEC) for folder in folders}
         """Descriptors, because a command that can write the root could move the parents."""
         self._free = {folder: _free(opened) for folder, opened in self._folders.items()}
         self._disk_at = 0.0
         self._lowered = set[bytes]()
-        """Sessions with the lowest CPU share."""
+        """Sessions with the lower CPU share already."""
         self.pause_s = CALM_S
 
     def check(self, reaped_cpu_s: float) -> str:
@@ -65,7 +67,7 @@ class Watch:
             if len(fields) < 22:
                 continue
             sessions.add(fields[3])
-            if fields[3] not in self._lowered and lower_session(pid, LAST):
+            if fields[3] not in self._lowered and lower_session(pid, self._priority):
                 self._lowered.add(fields[3])
             files += _open_files(pid)
             threads += int(fields[17])

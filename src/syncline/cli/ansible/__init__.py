@@ -1,0 +1,1 @@
+"""``syncline ansible``."""
