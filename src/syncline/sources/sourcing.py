@@ -61,6 +61,8 @@ class SourceRules:
     """Tools that are off: ``helm.enable`` and ``kustomize.enable`` of ``argocd-cm``."""
     jsonnet: bool = True
     butane: bool = True
+    ansible: bool = False
+    """Whether playbooks are captured: ``ansible.enable`` of ``argocd-cm``, off by default."""
     kustomize: Callable[[], BuildFlags] = no_flags
     """Flags of every build: ``kustomize.buildOptions`` of ``argocd-cm``. Raises :class:`SourceError`."""
     submodules: bool = True

@@ -12,12 +12,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from syncline.appset.questions import Question, Value
+from syncline.assembly.playbooks import PROGRAM
 from syncline.assembly.sources.generating import Generating
 from syncline.base.entropy import Entropy
+from syncline.base.priority import RENDERING
 from syncline.base.secret import Secret
 from syncline.fleet.pull.order.revisions import Resolution, Tracked
 from syncline.gitops.application.manifests import READ_LIMIT_S, Manifests
 from syncline.kube.objects import Obj
+from syncline.sources.ansible.rendering import RENDER_LIMITS, PlaybookRenderer
+from syncline.sources.ansible.rooting import RootRunner
 from syncline.sources.errors import SourceError
 from syncline.sources.git.mirrors import Freshness, GitSettings, moment
 from syncline.sources.git.process import RemoteLimits
@@ -46,7 +50,10 @@ SANDBOX = Path(__file__).parents[2] / "cluster" / "machines" / "sandbox" / "__ma
 
 def renderers_with(plugins: Path | None) -> Sequence[Renderer]:
     """Return the render tools; ``plugins``: a folder of declarations. Raises :class:`PluginError`."""
-    tools = [KustomizeRenderer(program=_program()) if isinstance(one, KustomizeRenderer) else one for one in DEFAULTS]
+    tools: list[Renderer] = [
+        KustomizeRenderer(program=_program()) if isinstance(one, KustomizeRenderer) else one for one in DEFAULTS
+    ]
+    tools.append(PlaybookRenderer(RootRunner(Path(PROGRAM), RENDER_LIMITS, niceness=RENDERING)))
     if plugins is None:
         return tools
     runner = PluginRunner(SANDBOX, (plugins.resolve(),))
@@ -243,6 +250,7 @@ class GitSourceReader:
             disabled=self.sources.rules.disabled,
             jsonnet=self.sources.rules.jsonnet,
             butane=self.sources.rules.butane,
+            ansible=self.sources.rules.ansible,
             kustomize=self.sources.rules.kustomize(),
             cache=self._cache,
             renderers=self._renderers,
@@ -270,6 +278,7 @@ class FolderReader:
                 disabled=self._rules.disabled,
                 jsonnet=self._rules.jsonnet,
                 butane=self._rules.butane,
+                ansible=self._rules.ansible,
                 kustomize=self._rules.kustomize(),
                 renderers=renderers_with(None),
             )

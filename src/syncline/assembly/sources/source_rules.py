@@ -63,6 +63,7 @@ def source_rules(projects: Iterable[Obj], config_maps: Iterable[Obj], *, unseen:
         disabled=frozenset(kind for name, kind in tools.items() if is_off(name)),
         jsonnet=not is_off("jsonnet"),
         butane=not is_off("butane"),
+        ansible=str(maps.get(SETTINGS_MAP, {}).get("ansible.enable") or "false") == "true",
         kustomize=lambda: parse_flags(str(maps.get(SETTINGS_MAP, {}).get(BUILD_OPTIONS) or "")),
         submodules=str(maps.get(PARAMETERS_MAP, {}).get("reposerver.enable.git.submodule") or "true") != "false",
     )

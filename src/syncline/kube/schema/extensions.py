@@ -77,7 +77,7 @@ EXTENSIONS: tuple[Extension, ...] = (
     Extension("wait-for", "any manifest", _PROJECT, "50 conditions, 500 for an operation, 16384 characters, 720h"),
     Extension("gate", "Subscription", _PROJECT, "`csv-succeeded` or `none`; looked at by name, at most 200 objects"),
     Extension("sequence-job", "Subscription, Application", _PROJECT, "`wait`; an hour, or `gate-deadline`"),
-    Extension("source", "Application", _OWN, "`clustergroup` or `acm`"),
+    Extension("source", "Application", _OWN, "`clustergroup`, `acm` or `ansible`"),
     Extension("spokes-empty", "Pattern", _RIGHTS, "`true`; read while the Pattern is being deleted"),
     Extension("depends-on", "Application", _PROJECT, "50 names; 200 along the chains"),
     Extension("hold-pools", "Application", _PROJECT, "100 names, `all` or `none`; 6 hours for an operation"),

@@ -75,6 +75,8 @@ class SourceSpec:
     """Tells apart what equal files of a repository may be read as (large files or their pointers)."""
     disabled: frozenset[SourceType] = frozenset()
     """Tools that the settings forbid: their folders hold plain manifests then."""
+    ansible: bool = False
+    """Whether the settings let playbooks be captured."""
     found: dict[str, ChartFiles] = field(default_factory=dict, compare=False, repr=False)
     """What ``reads`` found, for ``render`` right after it."""
 
@@ -123,6 +125,17 @@ class Claiming(Protocol):
     def source_type(self) -> SourceType: ...
 
     def claims(self, tree: Tree, spec: SourceSpec) -> bool: ...
+
+
+@runtime_checkable
+class Named(Protocol):
+    """A tool for sources of Applications whose annotation ``syncline.dev/source`` names it, and for no others."""
+
+    @property
+    def source_name(self) -> str: ...
+
+    @property
+    def source_type(self) -> SourceType: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,14 +361,15 @@ def render_opened(
     disabled: frozenset[SourceType] = frozenset(),
     jsonnet: bool = True,
     butane: bool = True,
+    ansible: bool = False,
     kustomize: BuildFlags = NO_FLAGS,
     cache: RenderCache | None = None,
     renderers: Sequence[Renderer] = DEFAULT_RENDERERS,
 ) -> Rendered:
     """Return the objects of an Application's source, including the overrides in its folder.
 
-    ``sha`` is the commit, version or digest of ``tree``; ``disabled``, ``jsonnet``, ``butane`` and ``kustomize`` are
-    settings. Raises :class:`SourceError`.
+    ``sha`` is the commit, version or digest of ``tree``; ``disabled``, ``jsonnet``, ``butane``, ``ansible`` and
+    ``kustomize`` are settings. Raises :class:`SourceError`.
     """
     try:
         spec = parse_source(with_overrides(source, tree, context.application), context)
@@ -363,7 +377,7 @@ def render_opened(
         raise undisclosing(error, (tree,), ()) from None
     directory = replace(spec.directory, jsonnet=jsonnet, butane=butane)
     spec = replace(spec, refs=refs or {}, remote=remote, variant=variant, disabled=disabled, directory=directory)
-    spec = replace(spec, kustomize=replace(spec.kustomize, flags=kustomize))
+    spec = replace(spec, kustomize=replace(spec.kustomize, flags=kustomize), ansible=ansible)
     return render_tree(spec, tree, sha, cache=cache, renderers=renderers)
 
 
@@ -504,6 +518,11 @@ def _resting(
 
 
 def _renderer(spec: SourceSpec, tree: Tree, renderers: Sequence[Renderer]) -> Renderer:
+    wanted = spec.context.source if spec.explicit is None else ""
+    named = (tool for tool in renderers if isinstance(tool, Named) and tool.source_name == wanted)
+    if wanted and (tool := next(named, None)) is not None:
+        return tool
+    renderers = [tool for tool in renderers if not isinstance(tool, Named)]
     source_type = _tool(tree, spec, renderers)
     renderer = next((tool for tool in renderers if tool.source_type is source_type), None)
     if renderer is not None:
