@@ -20,7 +20,8 @@ from tests.patterns.policies.world import (
 )
 
 from syncline.kube.client import Request
-from syncline.kube.objects import Obj
+from syncline.kube.kinds.structure import ANY, definition, kind_schema
+from syncline.kube.objects import GVK, Obj
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -188,6 +189,22 @@ def test_a_template_that_nothing_knows_is_an_error_of_its_policy(fleet: Policies
     assert fleet.messages("odd", "c1") == [f"{text} not found: {kind}"]
     unknown = "NonCompliant; template-error; policy-template kind is not supported: /v1, Kind=ConfigMap"
     assert fleet.messages("odd", "c1", 1) == [unknown]
+
+
+def test_a_policy_follows_the_definition_of_its_kind_as_it_comes_and_goes(fleet: Policies) -> None:
+    part = {**made("example.io/v1", "Part", "one", "default"), "spec": {}}
+    put(fleet, "parts", template("parts-config", part))
+    assert "couldn't find mapping resource with kind Part" in fleet.messages("parts", "c1")[0]
+    member, path = fleet.members["c1"], "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    schema = kind_schema(ANY, ANY, about="A part.")
+    crd = definition(GVK("example.io", "v1", "Part"), "parts", schema, namespaced=True, status=False)
+    member.send("POST", path, crd)
+    fleet.time.advance(5)
+    assert fleet.copy("parts", "c1")["status"]["compliant"] == "Compliant"
+    member.send("DELETE", f"{path}/parts.example.io")
+    fleet.time.advance(30)
+    assert fleet.copy("parts", "c1")["status"]["compliant"] == "NonCompliant"
+    assert "couldn't find mapping resource with kind Part" in fleet.messages("parts", "c1")[0]
 
 
 def test_an_agent_that_begins_again_writes_nothing_more(fleet: Policies) -> None:

@@ -64,7 +64,7 @@ def list_policies(
     elif output in ("json", "yaml"):
         print_documents([policy_obj(one, _copies(found, one)) for one in shown], output)
     else:
-        print_table(policy_rows(shown, now, wide=output == "wide"), len(shown), "Policies")
+        print_table(policy_rows(shown, now, copies=found, wide=output == "wide"), len(shown), "Policies")
 
 
 def _copies(policies: list[Obj], root: Obj) -> list[Obj]:

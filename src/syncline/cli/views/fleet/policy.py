@@ -8,10 +8,14 @@ from datetime import datetime
 from syncline.base.clock import time_or_none
 from syncline.cli.frame.output import age, one_line, table
 from syncline.kube.objects import Obj, dig, labels_of, name_of, namespace_of
+from syncline.patterns.policies.hub.explaining import violations
+from syncline.patterns.policies.hub.replicating import full_name
 from syncline.patterns.policies.names import ROOT_LABEL, State
 
 HEADERS = ("NAMESPACE", "NAME", "ACTION", "STATE", "CLUSTERS", "AGE")
 WIDE_HEADERS = ("PLACEMENTS", "SETS", "MESSAGE")
+_CHANGED = " successfully"
+"""What upstream's messages say of what was created, updated or deleted."""
 MOST_CLUSTERS = 200
 """Clusters that a table shows; ``-o json`` has all."""
 
@@ -31,9 +35,12 @@ def is_good(policy: Obj) -> bool:
     return policy_state(policy) in (State.COMPLIANT, "Disabled")
 
 
-def policy_rows(policies: Iterable[Obj], now: datetime, *, wide: bool = False) -> str:
-    """Return the table of policies."""
-    rows = [[*_cells(one, now), *(_wide(one) if wide else ())] for one in policies]
+def policy_rows(policies: Iterable[Obj], now: datetime, *, copies: Sequence[Obj] = (), wide: bool = False) -> str:
+    """Return the table of policies. ``copies``: those of clusters, whose messages it shows."""
+    of_root: dict[str, list[Obj]] = {}
+    for one in copies:
+        of_root.setdefault(labels_of(one).get(ROOT_LABEL, ""), []).append(one)
+    rows = [[*_cells(one, now), *(_wide(one, of_root.get(full_name(one), ())) if wide else ())] for one in policies]
     return table((*HEADERS, *(WIDE_HEADERS if wide else ())), rows)
 
 
@@ -46,20 +53,29 @@ def _cells(policy: Obj, now: datetime) -> list[str]:
     return [namespace_of(policy), name_of(policy), action, policy_state(policy), counted, begun]
 
 
-def _wide(policy: Obj) -> list[str]:
+def _wide(policy: Obj, copies: Sequence[Obj]) -> list[str]:
     placed = dig(policy, "status", "placement") or ()
     names = sorted({str(one.get("placement") or one.get("placementRule") or "?") for one in placed})
     sets = sorted({str(one["policySet"]) for one in placed if one.get("policySet")})
-    return [", ".join(names) or "-", ", ".join(sets) or "-", one_line(last_message(policy)) or "-"]
+    told = (f"{namespace_of(one)}: {said}" for one in copies if (said := last_message(one)))
+    message = last_message(policy) or next(told, "")
+    return [", ".join(names) or "-", ", ".join(sets) or "-", one_line(message) or "-"]
 
 
 def last_message(policy: Obj) -> str:
-    """Return the first message of a copy that is not compliant."""
+    """Return what is wrong by the first template of a copy that is not compliant."""
     for one in dig(policy, "status", "details") or ():
         history = one.get("history") or ()
         if one.get("compliant") != State.COMPLIANT and history:
-            return str(history[0].get("message"))
+            return violations(str(history[0].get("message")))
     return ""
+
+
+def repaired(copy: Obj) -> datetime | None:
+    """Return when the cluster was changed last for a policy, as far as its histories say."""
+    histories = (one.get("history") or () for one in dig(copy, "status", "details") or ())
+    told = (each for history in histories for each in history if _CHANGED in str(each.get("message")))
+    return max(filter(None, (time_or_none(each.get("lastTimestamp")) for each in told)), default=None)
 
 
 def describe_policy(policy: Obj, copies: Sequence[Obj], now: datetime) -> str:
@@ -91,10 +107,10 @@ def cluster_table(policy: Obj, copies: Sequence[Obj], now: datetime) -> str:
         copy = by_cluster.get(str(one.get("clustername")), {})
         since = time_or_none(_last(copy).get("lastTimestamp"))
         state = str(one.get("compliant") or "Waiting")
-        message = last_message(copy) or str(_last(copy).get("message") or "")
-        text = one_line(message.partition("; ")[2] or message)
-        rows.append([str(one.get("clustername")), state, age(since, now) if since else "-", text or "-"])
-    return table(("CLUSTER", "STATE", "SINCE", "MESSAGE"), rows)
+        changed, text = repaired(copy), one_line(last_message(copy))
+        times = [age(when, now) if when else "-" for when in (since, changed)]
+        rows.append([str(one.get("clustername")), state, *times, text or "-"])
+    return table(("CLUSTER", "STATE", "SINCE", "LAST CHANGE", "MESSAGE"), rows)
 
 
 def _last(copy: Obj) -> Obj:
@@ -108,11 +124,18 @@ def describe_copy(copy: Obj, now: datetime) -> str:
     lines = [f"Policy {name_of(copy)} of cluster {namespace_of(copy)}: {policy_state(copy)}"]
     for one in dig(copy, "status", "details") or ():
         lines.append(f"  template {dig(one, 'templateMeta', 'name')}: {one.get('compliant') or 'Waiting'}")
-        for each in one.get("history") or ():
-            lines.append(
-                f"    {age(time_or_none(each.get('lastTimestamp')), now)} ago: {one_line(str(each['message']))}"
-            )
+        history = [str(each.get("message")) for each in one.get("history") or ()]
+        for at, each in enumerate(one.get("history") or ()):
+            said = _news(history[at], history[at + 1] if at + 1 < len(history) else "")
+            lines.append(f"    {age(time_or_none(each.get('lastTimestamp')), now)} ago: {one_line(said)}")
     return "\n".join(lines)
+
+
+def _news(message: str, before: str) -> str:
+    """Return the state of an entry of a history, and what the entry before did not say."""
+    state, *parts = message.split("; ")
+    known = before.split("; ")
+    return "; ".join([state, *(one for one in parts if one not in known)])
 
 
 def policy_obj(policy: Obj, copies: Sequence[Obj]) -> Obj:

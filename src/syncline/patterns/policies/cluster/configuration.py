@@ -11,6 +11,7 @@ from typing import Any, Final
 from syncline.base.clock import time_or_none
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
+from syncline.control.informer import CRDS
 from syncline.control.plan import Done, Outcome, Patch, Plan, Requeue, Result, SetStatus, set_status
 from syncline.kube.kinds.governance import CONFIGURATION_POLICY
 from syncline.kube.objects import (
@@ -274,6 +275,9 @@ def configuration_controller(link: PolicyLink, memory: Memory) -> Controller[Con
     def looking(obj: Obj, _spoke: Snapshot) -> Iterable[ObjectRef]:
         return memory.policies_of(obj, KIND)
 
+    def defined(definition: Obj, _spoke: Snapshot) -> Iterable[ObjectRef]:
+        return memory.policies_of_definition(definition, KIND)
+
     def matters(old: Obj | None, new: Obj | None) -> bool:
         known = new if new is not None else old
         return known is not None and memory.tracks(ref_of(known))
@@ -290,7 +294,10 @@ def configuration_controller(link: PolicyLink, memory: Memory) -> Controller[Con
             annotations_of,
             lambda one: bool(dig(one, "status", "compliant")),
         ),
-        watches=(Watch(None, looking, matters, cluster=link.spoke_name, wanted=False, gather_s=0.5),),
+        watches=(
+            Watch(None, looking, matters, cluster=link.spoke_name, wanted=False, gather_s=0.5),
+            Watch(CRDS, defined, differ(uid_of), cluster=link.spoke_name, gather_s=0.5),
+        ),
         observe=observe,
         plan=plan_configuration,
         settle=settle,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, ref_of
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of, ref_of
 from syncline.patterns.policies.cluster.actions import Tracked
 
 NOISY: Final = frozenset(
@@ -101,6 +101,16 @@ class Memory:
         found: set[ObjectRef] = set()
         for place in _places(ref_of(obj)):
             found |= self._watchers.get(place, set())
+        return sorted(one for one in found if one.group_kind == kind)
+
+    def policies_of_definition(self, definition: Obj, kind: GroupKind) -> list[ObjectRef]:
+        """Return the policies of a kind that look at something of the group of a definition, which is named
+        PLURAL.GROUP: it comes, goes or changes."""
+        group = name_of(definition).partition(".")[2]
+        found: set[ObjectRef] = set()
+        for one, policies in self._watchers.items():
+            if one.kind.group == group:
+                found |= policies
         return sorted(one for one in found if one.group_kind == kind)
 
 

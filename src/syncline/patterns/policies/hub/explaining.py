@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 
 from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
@@ -14,7 +15,7 @@ from syncline.kube.selectors import selector_from_labels
 from syncline.patterns.policies.hub.binding import Bound, Decisions, decide, decided_clusters, names_policy
 from syncline.patterns.policies.hub.observe import BINDINGS, DECISIONS, PLACEMENT_LABEL, PLACEMENTS, POLICIES, SETS
 from syncline.patterns.policies.hub.replicating import full_name
-from syncline.patterns.policies.names import ROOT_LABEL, State
+from syncline.patterns.policies.names import ROOT_LABEL, State, is_enforced
 
 MOST_SHOWN = 5
 """Clusters and templates that an explanation shows."""
@@ -127,34 +128,55 @@ def _templates(policy: Obj) -> list[Cause]:
             continue
         message = str(history[0].get("message"))
         since = _since(history)
-        state, _, text = message.partition("; ")
-        name = str(dig(one, "templateMeta", "name"))
-        made.append(Cause(f"template {name}", state, text, since, next_action=_advice(text)))
+        name, state = str(dig(one, "templateMeta", "name")), message.partition("; ")[0]
+        tries = is_enforced(dig(policy, "spec", "remediationAction") or _own_action(policy, name))
+        made.append(Cause(f"template {name}", state, violations(message), since, next_action=_advice(message, tries)))
     return made[:MOST_SHOWN]
+
+
+def _own_action(policy: Obj, name: str) -> str:
+    """Return the remediation action of a template itself."""
+    for one in dig(policy, "spec", "policy-templates") or ():
+        if dig(one, "objectDefinition", "metadata", "name") == name:
+            return str(dig(one, "objectDefinition", "spec", "remediationAction") or "")
+    return ""
+
+
+def violations(message: str) -> str:
+    """Return what is wrong by a message of a template: without its state, and without what is as it should be."""
+    _, _, text = message.partition("; ")
+    bad = [one for one in text.split("; ") if one.startswith(_VIOLATION)]
+    return "; ".join(one.removeprefix(_VIOLATION) for one in bad) or text or message
 
 
 def _since(history: list[Obj]) -> datetime | None:
     """Return since when the last message holds."""
-    same = [one for one in history if one.get("message") == history[0].get("message")]
+    same = list(takewhile(lambda one: one.get("message") == history[0].get("message"), history))
     return time_or_none(same[-1].get("lastTimestamp"))
 
 
+_VIOLATION = "violation - "
 _ADVICE = (
     ("please check if you have CRD deployed", "install the definition on the cluster, or take the template out"),
     ("cannot be created, reason: `", "see the reason: a namespace, a right or a field is missing on the cluster"),
     ("recreateOption", "set recreateOption on the object template, or change the object on the cluster"),
     ("Dependencies were not satisfied", "see the policies that it depends on"),
     ("template-error", "change the template of the policy on the hub"),
-    ("violation - ", "set remediationAction: enforce, or change the cluster"),
+    (_VIOLATION, "set remediationAction: enforce, or change the cluster"),
 )
+_TRIES = "it is enforced, and the agent tries again: see what refuses it on the cluster"
 
 
-def _advice(text: str) -> str:
-    return next((advice for part, advice in _ADVICE if part in text), "")
+def _advice(text: str, tries: bool) -> str:
+    found = next((advice for part, advice in _ADVICE if part in text), "")
+    return _TRIES if tries and found == _ADVICE[-1][1] else found
 
 
 def _cause(policy: Obj, state: str, message: str, *because: Cause) -> Cause:
-    since = time_or_none(dig(policy, "metadata", "creationTimestamp"))
+    """Return the cause with the time of its first reason; of a policy that nothing was said of, when it was made."""
+    known = [one.since for each in because for one in (each, *each.because) if one.since is not None]
+    made = time_or_none(dig(policy, "metadata", "creationTimestamp"))
+    since = min(known, default=None) if state in (State.COMPLIANT, State.NON_COMPLIANT) else made
     return Cause(str(ref_of(policy)), state, message, since, because=because)
 
 
@@ -162,8 +184,12 @@ def explain_local(policy: Obj) -> Explained:
     """Explain a ConfigurationPolicy or an OperatorPolicy of a cluster."""
     state = str(dig(policy, "status", "compliant") or "Waiting")
     history = dig(policy, "status", "history") or ()
-    text = str(history[0].get("message")).partition("; ")[2] if history else "it was not evaluated yet"
+    message = str(history[0].get("message")) if history else ""
+    text = violations(message) if history else "it was not evaluated yet"
+    tries = is_enforced(dig(policy, "spec", "remediationAction"))
     cause = _cause(policy, state, text)
     blocked = state != State.COMPLIANT
-    fixed = Cause(cause.subject, state, text, _since(history) if history else cause.since, next_action=_advice(text))
+    fixed = Cause(
+        cause.subject, state, text, _since(history) if history else cause.since, next_action=_advice(message, tries)
+    )
     return Explained(fixed if blocked else cause, blocked)

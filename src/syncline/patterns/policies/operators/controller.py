@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
+from syncline.control.informer import CRDS
 from syncline.control.plan import Done, Outcome, Plan, Requeue, Result, set_status
 from syncline.kube.kinds.governance import OPERATOR_POLICY
 from syncline.kube.objects import (
@@ -112,6 +113,9 @@ def operator_controller(link: PolicyLink, memory: Memory) -> Controller[Operator
     def looking(obj: Obj, _spoke: Snapshot) -> Iterable[ObjectRef]:
         return memory.policies_of(obj, KIND)
 
+    def defined(definition: Obj, _spoke: Snapshot) -> Iterable[ObjectRef]:
+        return memory.policies_of_definition(definition, KIND)
+
     def matters(old: Obj | None, new: Obj | None) -> bool:
         known = new if new is not None else old
         if known is None or not memory.tracks(ref_of(known)):
@@ -130,7 +134,10 @@ def operator_controller(link: PolicyLink, memory: Memory) -> Controller[Operator
             labels_of,
             lambda one: bool(dig(one, "status", "compliant")),
         ),
-        watches=(Watch(None, looking, matters, cluster=link.spoke_name, wanted=False, gather_s=0.5),),
+        watches=(
+            Watch(None, looking, matters, cluster=link.spoke_name, wanted=False, gather_s=0.5),
+            Watch(CRDS, defined, differ(uid_of), cluster=link.spoke_name, gather_s=0.5),
+        ),
         observe=observe,
         plan=plan_operator,
         settle=settle,
