@@ -22,14 +22,15 @@ from syncline.control import manager
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Watch
 from syncline.control.executor import kube_handlers
-from syncline.control.informer import Scope
+from syncline.control.informer import CRDS, Scope
 from syncline.control.loop import ControlLoop
 from syncline.control.manager import PASSES_PER_TURN, REQUESTS_PER_TURN, WATCH_BATCH, DirectPort, LiveManager
 from syncline.control.plan import Create, Plan
 from syncline.kube.client import Batch, Request, Response
 from syncline.kube.errors import ApiError, Forbidden, Gone, Unavailable
+from syncline.kube.kinds.structure import ANY, definition, kind_schema
 from syncline.kube.mapper import Mapper
-from syncline.kube.objects import GroupKind, Obj, ObjectRef, name_of
+from syncline.kube.objects import GVK, GroupKind, Obj, ObjectRef, name_of
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 SECRETS = GroupKind("", "Secret")
@@ -385,3 +386,46 @@ def test_a_plan_of_much_is_made_in_a_thread_while_the_loop_goes_on() -> None:
 
     asyncio.run(sim())
     assert controller.went_on, "the loop was not held"
+
+
+PARTS = GroupKind("example.io", "Part")
+
+
+class _Expecting(Counting):
+    """Reads a kind whose definition comes later."""
+
+    reads = (PARTS,)
+
+
+def test_kinds_that_come_later_are_found_where_definitions_are_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent may not watch the definitions of its hub: it looks at times, until nothing is missing."""
+    monkeypatch.setattr(manager, "LOOK_S", 0.001)
+    looks = 0
+
+    async def observed() -> None:
+        nonlocal looks
+        served = Served({CRDS: None}, _Expecting())
+        asked = served.transport.send
+
+        def counted(request: Request) -> Response:
+            nonlocal looks
+            looks += request.path == "/apis"
+            return asked(request)
+
+        served.transport.send = counted  # type: ignore[method-assign]
+        running = asyncio.create_task(served.manager.run())
+        async with asyncio.timeout(PATIENCE_S):
+            await served.turns(lambda: looks >= 3)
+            crd = definition(
+                GVK("example.io", "v1", "Part"), "parts", kind_schema(ANY, ANY, about="A part."), namespaced=True
+            )
+            path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+            served.admin.send(Request("POST", path, {}, {}, crd)).or_raise()
+            await served.turns(lambda: served.loop.cache.has_synced(PARTS))
+        calm, left = looks, iter(range(1000))
+        await served.turns(lambda: next(left, None) is None)
+        assert looks == calm
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(observed())
