@@ -6,13 +6,13 @@ from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
 from syncline.explain.fleet.clusters import cluster_cause
 from syncline.explain.view import Found, View
-from syncline.kube.kinds.governance import AUTOMATION, CONFIGURATION_POLICY, OPERATOR_POLICY, POLICY
+from syncline.kube.kinds.governance import AUTOMATION, CERTIFICATE_POLICY, CONFIGURATION_POLICY, OPERATOR_POLICY, POLICY
 from syncline.kube.kinds.hive import HIVE_KINDS, MULTI_CLUSTER_HUB
 from syncline.kube.objects import Obj, dig, ref_of
 from syncline.patterns.policies.hub.explaining import explain_local, explain_root
 
 POLICIES = POLICY.group_kind
-LOCAL = (CONFIGURATION_POLICY.group_kind, OPERATOR_POLICY.group_kind)
+LOCAL = tuple(one.group_kind for one in (CERTIFICATE_POLICY, CONFIGURATION_POLICY, OPERATOR_POLICY))
 WITHOUT_CONTROLLER = {
     AUTOMATION.group_kind: "no Ansible job runs for it: run the playbook, or use the operator of Ansible",
     MULTI_CLUSTER_HUB.group_kind: "a hub is made by `syncline up --hub`, or the roles hub, pull and policies",

@@ -180,9 +180,9 @@ def test_a_template_waits_for_what_it_depends_on(fleet: Policies) -> None:
 
 
 def test_a_template_that_nothing_knows_is_an_error_of_its_policy(fleet: Policies) -> None:
-    certificate = {**made(f"{GROUP}/v1", "CertificatePolicy", "certs"), "spec": {}}
+    certificate = {**made(f"{GROUP}/v1", "IamPolicy", "certs"), "spec": {}}
     put(fleet, "odd", certificate, config("plain", a="1"))
-    kind = f"{GROUP}/v1, Kind=CertificatePolicy"
+    kind = f"{GROUP}/v1, Kind=IamPolicy"
     text = (
         "NonCompliant; template-error; Mapping not found, check if you have the CRD deployed: the resource version was"
     )

@@ -33,6 +33,7 @@ BINDING: Final = GVK(GROUP, "v1", "PlacementBinding")
 POLICY_SET: Final = GVK(GROUP, "v1beta1", "PolicySet")
 AUTOMATION: Final = GVK(GROUP, "v1beta1", "PolicyAutomation")
 CONFIGURATION_POLICY: Final = GVK(GROUP, "v1", "ConfigurationPolicy")
+CERTIFICATE_POLICY: Final = GVK(GROUP, "v1", "CertificatePolicy")
 OPERATOR_POLICY: Final = GVK(GROUP, "v1beta1", "OperatorPolicy")
 TEMPLATE_LABELS: Final = {f"{GROUP}/policy-type": "template"}
 """Of definitions whose objects may stand in ``spec.policy-templates``."""
@@ -322,6 +323,45 @@ def operator_policy_crd() -> Obj:
     return definition(OPERATOR_POLICY, "operatorpolicies", schema, namespaced=True, labels=TEMPLATE_LABELS)
 
 
+def certificate_policy_crd() -> Obj:
+    """``certificatepolicies``, which a cluster's agent evaluates. Upstream tells histories by Events; ours are here."""
+    duration: Obj = {"type": "string", "pattern": r"^(?:(?:(?:[0-9]+(?:.[0-9])?)(?:h|m|s|(?:ms)|(?:us)|(?:ns)))|)+$"}
+    spec = obj(
+        {
+            "allowedSANPattern": _NAME,
+            "disallowedSANPattern": _NAME,
+            "labelSelector": mapping(_NAME),
+            **dict.fromkeys((f"{one}Duration" for one in ("minimum", "minimumCA", "maximum", "maximumCA")), duration),
+            "namespaceSelector": obj({"exclude": items(_NAME), "include": items(_NAME), **_selector_fields()}),
+            "remediationAction": _ACTION,
+            "severity": _SEVERITY,
+        }
+    )
+    certificate = obj(
+        {
+            "ca": BOOL,
+            "duration": INT,
+            "expiration": STR,
+            "expiry": INT,
+            "sans": strings(),
+            "secretName": STR,
+        }
+    )
+    details = obj(
+        {"NonCompliantCertificates": INT, "NonCompliantCertificatesList": mapping(certificate), "message": STR}
+    )
+    status = obj({"compliancyDetails": mapping(details), "compliant": STR, "history": _HISTORY})
+    schema = kind_schema(spec, status, about="What certificates in the Secrets of a cluster have to be like.")
+    return definition(
+        CERTIFICATE_POLICY,
+        "certificatepolicies",
+        schema,
+        columns=(_COMPLIANCE,),
+        namespaced=True,
+        labels=TEMPLATE_LABELS,
+    )
+
+
 def hub_policy_crds() -> tuple[Obj, ...]:
     """Return the definitions that a hub serves."""
     return policy_crd(), binding_crd(), policy_set_crd(), automation_crd()
@@ -329,4 +369,4 @@ def hub_policy_crds() -> tuple[Obj, ...]:
 
 def cluster_policy_crds() -> tuple[Obj, ...]:
     """Return the definitions that a managed cluster serves for its agent."""
-    return policy_crd(), configuration_policy_crd(), operator_policy_crd()
+    return policy_crd(), configuration_policy_crd(), operator_policy_crd(), certificate_policy_crd()

@@ -7,7 +7,9 @@ from typing import Any
 
 from syncline.base.action import Handler
 from syncline.control.controller import Controller
+from syncline.kube.kinds.governance import CERTIFICATE_POLICY
 from syncline.kube.mapper import Mapper
+from syncline.patterns.policies.certificates.inspecting import Inspect, InspectHandler
 from syncline.patterns.policies.cluster.actions import Evaluate, Prune
 from syncline.patterns.policies.cluster.configuration import configuration_controller
 from syncline.patterns.policies.cluster.evaluating import EvaluateHandler, PruneHandler
@@ -31,6 +33,7 @@ class PolicyAgent:
             policy_controller(link),
             configuration_controller(link, self.memory),
             operator_controller(link, self.memory),
+            operator_controller(link, self.memory, "certificate-policy", CERTIFICATE_POLICY.group_kind, Inspect),
             key_controller(link),
         )
 
@@ -40,5 +43,6 @@ class PolicyAgent:
         return {
             Evaluate: EvaluateHandler(mapper, note),
             Operate: OperateHandler(mapper, note),
+            Inspect: InspectHandler(mapper, note),
             Prune: PruneHandler(mapper),
         }

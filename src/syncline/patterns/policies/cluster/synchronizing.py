@@ -13,7 +13,7 @@ from syncline.base.action import Action
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, comes_or_goes, differ
 from syncline.control.plan import Apply, Create, Delete, Done, Emit, Outcome, Plan, Replace, Requeue, Result, set_status
-from syncline.kube.kinds.governance import CONFIGURATION_POLICY, GROUP, OPERATOR_POLICY, POLICY
+from syncline.kube.kinds.governance import CERTIFICATE_POLICY, CONFIGURATION_POLICY, GROUP, OPERATOR_POLICY, POLICY
 from syncline.kube.objects import (
     GroupKind,
     Obj,
@@ -47,7 +47,7 @@ CONTROLLER: Final = "policy-sync"
 POLICIES: Final = POLICY.group_kind
 SECRETS: Final = GroupKind("", "Secret")
 NAMESPACES: Final = GroupKind("", "Namespace")
-TEMPLATES: Final = (CONFIGURATION_POLICY.group_kind, OPERATOR_POLICY.group_kind)
+TEMPLATES: Final = tuple(one.group_kind for one in (CERTIFICATE_POLICY, CONFIGURATION_POLICY, OPERATOR_POLICY))
 MANAGER: Final = "governance-policy-framework"
 MAPPING_S: Final = 10.0
 """Seconds until a template whose kind is not served is looked at again."""

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from syncline.control.plan import Create, Delete, Patch, Replace
 from syncline.kube.kinds.governance import (
+    CERTIFICATE_POLICY,
     CONFIGURATION_POLICY,
     GROUP,
     OPERATOR_POLICY,
+    certificate_policy_crd,
     configuration_policy_crd,
     operator_policy_crd,
 )
@@ -33,11 +35,12 @@ from syncline.kube.schema.model import Schema
 from syncline.patterns.policies.cluster.details import latest_message
 from syncline.patterns.policies.names import CLUSTER_NAME, CLUSTER_NAMESPACE, HUB_ERROR, PARENT
 
-TEMPLATE_KINDS: Final = {one.kind: one for one in (CONFIGURATION_POLICY, OPERATOR_POLICY)}
+TEMPLATE_KINDS: Final = {one.kind: one for one in (CERTIFICATE_POLICY, CONFIGURATION_POLICY, OPERATOR_POLICY)}
 UNIQUE: Final = "All policy-template names must be unique within a policy"
 _SCHEMAS: Final = {
     gvk: Schema.from_openapi(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], resource=True)
     for gvk, crd in (
+        (CERTIFICATE_POLICY, certificate_policy_crd()),
         (CONFIGURATION_POLICY, configuration_policy_crd()),
         (OPERATOR_POLICY, operator_policy_crd()),
     )

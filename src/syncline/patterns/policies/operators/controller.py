@@ -1,5 +1,5 @@
-"""The controller of the OperatorPolicies of a cluster. As with ConfigurationPolicies, only those in the namespace that
-has the name of the ManagedCluster are carried out."""
+"""The controller of the OperatorPolicies of a cluster, and of its CertificatePolicies. As with ConfigurationPolicies,
+only those in the namespace that has the name of the ManagedCluster are carried out."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ class OperatorObserved:
     wanted: frozenset[GroupKind] = frozenset()
     asked: frozenset[GroupKind] = frozenset()
     ended: bool = False
+    look: type[Operate] = Operate
 
 
 def plan_operator(observed: OperatorObserved, now: datetime) -> Plan:
@@ -56,7 +57,7 @@ def plan_operator(observed: OperatorObserved, now: datetime) -> Plan:
     if observed.turn is not None and observed.turn > now:
         wait = Requeue(max((observed.turn - now).total_seconds(), 0.05), "it may be evaluated again", background=True)
         return Plan(outcome=wait, why="it was evaluated three times within ten seconds")
-    return Plan(((Operate(policy, now, "see what is there of the operator"),),), why="it is due")
+    return Plan(((observed.look(policy, now, "see what is there"),),), why="it is due")
 
 
 def settle_operator(observed: OperatorObserved, results: tuple[Result, ...]) -> tuple[OperatorObserved, Plan] | None:
@@ -75,7 +76,7 @@ def settle_operator(observed: OperatorObserved, results: tuple[Result, ...]) -> 
 
 def _outcome(observed: OperatorObserved, found: Operated) -> Outcome:
     if found.again_s:
-        return Requeue(found.again_s, found.error or "its package is not known yet", background=True)
+        return Requeue(found.again_s, found.error or found.waits, background=True)
     if any(one.kind not in observed.wanted for one in found.tracked):
         return Requeue(POLL_S, "it looks at what is not watched", background=True)
     return Done()
@@ -89,15 +90,18 @@ def _claim(policy: Obj | None) -> tuple[Any, ...]:
     )
 
 
-def operator_controller(link: PolicyLink, memory: Memory) -> Controller[OperatorObserved]:
-    """Return the controller; ``memory``: what it and that of ConfigurationPolicies remember."""
+def operator_controller(
+    link: PolicyLink, memory: Memory, name: str = CONTROLLER, kind: GroupKind = KIND, look: type[Operate] = Operate
+) -> Controller[OperatorObserved]:
+    """Return the controller; ``memory``: what it and that of ConfigurationPolicies remember; ``look``: the action that
+    evaluates a policy of ``kind``."""
 
     def observe(spoke: Snapshot, ref: ObjectRef) -> OperatorObserved | None:
         policy = spoke.get(ref)
         if policy is None or ref.namespace != link.cluster:
             memory.forget(ref)
             return None
-        return OperatorObserved(policy, memory.next_turn(ref), memory.kinds(), memory.asked)
+        return OperatorObserved(policy, memory.next_turn(ref), memory.kinds(), memory.asked, look=look)
 
     def settle(
         observed: OperatorObserved, _plan: Plan, results: tuple[Result, ...], now: datetime
@@ -111,20 +115,20 @@ def operator_controller(link: PolicyLink, memory: Memory) -> Controller[Operator
         return settle_operator(observed, results)
 
     def looking(obj: Obj, _spoke: Snapshot) -> Iterable[ObjectRef]:
-        return memory.policies_of(obj, KIND)
+        return memory.policies_of(obj, kind)
 
     def defined(definition: Obj, _spoke: Snapshot) -> Iterable[ObjectRef]:
-        return memory.policies_of_definition(definition, KIND)
+        return memory.policies_of_definition(definition, kind)
 
     def matters(old: Obj | None, new: Obj | None) -> bool:
         known = new if new is not None else old
         if known is None or not memory.tracks(ref_of(known)):
             return False
-        return ref_of(known).group_kind != KIND or _claim(old) != _claim(new)
+        return ref_of(known).group_kind != kind or _claim(old) != _claim(new)
 
     return Controller(
-        name=CONTROLLER,
-        kind=KIND,
+        name=name,
+        kind=kind,
         cluster=link.spoke_name,
         predicate=differ(
             generation,

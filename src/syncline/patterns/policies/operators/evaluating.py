@@ -63,13 +63,14 @@ class Operate(Action):
 @dataclass(frozen=True, slots=True)
 class Operated:
     """``error``: what kept the rest from being looked at; ``again_s``: seconds until it is tried again, 0: not before
-    something changes."""
+    something changes; ``waits``: what for."""
 
     status: Obj = field(repr=False)
     news: tuple[News, ...] = ()
     again_s: float = 0.0
     error: str = ""
     tracked: frozenset[Tracked] = frozenset()
+    waits: str = "its package is not known yet"
 
 
 class OperateHandler:
