@@ -57,8 +57,8 @@ def _wide(policy: Obj, copies: Sequence[Obj]) -> list[str]:
     placed = dig(policy, "status", "placement") or ()
     names = sorted({str(one.get("placement") or one.get("placementRule") or "?") for one in placed})
     sets = sorted({str(one["policySet"]) for one in placed if one.get("policySet")})
-    told = (f"{namespace_of(one)}: {said}" for one in copies if (said := last_message(one)))
-    message = last_message(policy) or next(told, "")
+    messages = (f"{namespace_of(one)}: {text}" for one in copies if (text := last_message(one)))
+    message = last_message(policy) or next(messages, "")
     return [", ".join(names) or "-", ", ".join(sets) or "-", one_line(message) or "-"]
 
 
@@ -74,8 +74,8 @@ def last_message(policy: Obj) -> str:
 def repaired(copy: Obj) -> datetime | None:
     """Return when the cluster was changed last for a policy, as far as its histories say."""
     histories = (one.get("history") or () for one in dig(copy, "status", "details") or ())
-    told = (each for history in histories for each in history if _CHANGED in str(each.get("message")))
-    return max(filter(None, (time_or_none(each.get("lastTimestamp")) for each in told)), default=None)
+    changes = (each for history in histories for each in history if _CHANGED in str(each.get("message")))
+    return max(filter(None, (time_or_none(each.get("lastTimestamp")) for each in changes)), default=None)
 
 
 def describe_policy(policy: Obj, copies: Sequence[Obj], now: datetime) -> str:
