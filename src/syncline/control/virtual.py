@@ -274,6 +274,11 @@ class LoopActor(WatchActor):
         self.loop.wake(*key)
         return True
 
+    @property
+    def is_current(self) -> bool:
+        """Return whether no work is under way and every watch works: the cache has all that it was sent."""
+        return not self._late and self._again is None and not self._news
+
     def describe(self) -> str:
         keys = self.loop.queue.ready(self._clock.now())
         return ", ".join(str(key) for key in keys[:5])
@@ -286,6 +291,8 @@ class VirtualDriver:
     clock: VirtualClock
     actors: list[Actor] = field(default_factory=list)
     steps: int = 0
+    settled: Callable[[], object] | None = None
+    """Called while time advances, at each instant at which everything due has been done."""
 
     def add(self, actor: Actor) -> None:
         self.actors.append(actor)
@@ -319,11 +326,16 @@ class VirtualDriver:
     def advance(self, seconds: float) -> None:
         """Advance by ``seconds`` and do everything that becomes due on the way."""
         end = self.clock.now() + timedelta(seconds=seconds)
-        self.settle()
+        self._settle_now()
         while (due := self._next(foreground_only=False)) is not None and due <= end:
             self.clock.set(max(due, self.clock.now()))
-            self.settle()
+            self._settle_now()
         self.clock.set(end)
+
+    def _settle_now(self) -> None:
+        self.settle()
+        if self.settled is not None:
+            self.settled()
 
     def until_idle(self, limit_s: float = 3600) -> float:
         """Advance until only background requeues are left; return the elapsed virtual seconds. Raises NotIdleError."""

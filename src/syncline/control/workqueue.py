@@ -191,5 +191,18 @@ class WorkQueue:
             heapq.heappop(heap)
         return None
 
+    def waiting(self, now: datetime) -> list[tuple[str, int, int]]:
+        """Return every key that is not only requeued in the background, sorted: its text, the seconds until it is due,
+        and how often in a row it failed or lost a conflict."""
+        return sorted(
+            (
+                str(key),
+                max(round((due.at - now).total_seconds()), 0),
+                self._failures.get(key, 0) + self._conflicts.get(key, 0),
+            )
+            for key, due in self._due.items()
+            if not due.background
+        )
+
     def __len__(self) -> int:
         return len(self._due) + len(self._busy)

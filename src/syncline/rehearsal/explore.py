@@ -1,7 +1,9 @@
 """Runs fault schedules in worlds and judges them: one, many, or branches of an undisturbed run. Use :class:`Explorer`.
 
 Each branch is a forked process: the parent continues undisturbed, the child gets one fault at the current step. So all
-faults of a step share the run up to it. Fork only where no other thread runs.
+faults of a step share the run up to it; and where the explorer can take fingerprints of a world, a branch ends as soon
+as its state is one that a schedule that held was in. Of those, one in :data:`SAMPLED` runs on to show that it holds,
+too. Fork only where no other thread runs.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from functools import partial
 from itertools import takewhile
 from math import inf
 from multiprocessing import Pipe
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+from zlib import crc32
 
 from syncline.base.clock import VirtualClock
 from syncline.base.journal import Journal
@@ -36,6 +39,8 @@ REST_S = 900.0
 MOST_WRITES = 130
 """Of one node and one fault, beyond those of the undisturbed run; refused ones are tried again: a cordon five times in
 a reconcile, and a dozen passes in the five minutes in which everything is refused."""
+SAMPLED = 20
+"""Of so many schedules that come to a known state one is run to its end all the same."""
 MOST_SHRINKING = 200
 """Maximum schedules that are run to shorten one."""
 
@@ -61,6 +66,18 @@ class Rehearsed(Protocol):
         ...
 
 
+class Looks(Protocol):
+    """Takes fingerprints of the state of one world."""
+
+    def each(self, look: Callable[[], object]) -> None:
+        """Call ``look`` at each instant at which everything due has been done."""
+        ...
+
+    def take(self) -> bytes | None:
+        """Return the fingerprint; None where the state does not show."""
+        ...
+
+
 W = TypeVar("W", bound=Rehearsed)
 
 
@@ -80,14 +97,19 @@ class Explorer(Generic[W]):
 
     scenes: Mapping[str, Scene[W]]
     kinds: Mapping[str, Kind]
+    states: Callable[[W], Looks] | None = None
+    """Returns what takes fingerprints of a world (``fingerprint.py``); None: states are not compared."""
 
     def simulate(self, schedule: Schedule, usual: int = 0, world: W | None = None) -> Verdict:
         """Run one schedule from the start and return its verdict."""
+        return self._simulated(schedule, usual, world)
+
+    def _simulated(self, schedule: Schedule, usual: int, world: W | None = None, *, apart: bool = False) -> Verdict:
         scene = self.scenes[schedule.scenario]
         world = world or scene.world(schedule.seed)
         world.injector.faults = list(schedule.faults)
         scene.begin(world)
-        return _finished(world, schedule, usual)
+        return _finished(world, schedule, usual, apart=apart)
 
     def drawn(
         self, name: str, steps: int, seeds: Iterable[int], budget_s: float = inf, spent_s: Callable[[], float] = float
@@ -98,7 +120,7 @@ class Explorer(Generic[W]):
     def each_alone(self, schedules: Iterable[Schedule], usual: Mapping[str, int]) -> Iterator[Verdict]:
         """Run each schedule in its own forked process and yield the verdicts."""
         for schedule in schedules:
-            yield _forked(schedule, partial(self.simulate, schedule, usual.get(schedule.scenario, 0)))
+            yield _forked(schedule, partial(self._simulated, schedule, usual.get(schedule.scenario, 0), apart=True))
 
     def branched(
         self, name: str, kinds: Iterable[str], chosen: Callable[[Step, str], bool], take: Callable[[Verdict], None]
@@ -107,17 +129,19 @@ class Explorer(Generic[W]):
         of fault; ``take`` receives the verdicts of the children."""
         scene = self.scenes[name]
         world, names = scene.world(), list(kinds)
+        known = _States(self.states(world) if self.states is not None else None)
         gc.collect()
         gc.freeze()
 
         def undisturbed() -> Verdict:
+            known.watch(world)
             scene.begin(world)
-            return _finished(world, Schedule(name), 0)
+            return _finished(world, Schedule(name), 0, apart=True)
 
-        first = _forked(Schedule(name), undisturbed)
+        first = _forked(Schedule(name), undisturbed, known)
         if not names or not first.held:
             return first
-        fork = _Fork()
+        fork = _Fork(known)
 
         def at_step(step: Step) -> None:
             for kind in names:
@@ -128,13 +152,15 @@ class Explorer(Generic[W]):
                 if report is None:
                     world.injector.at_step = None
                     world.injector.faults = [fault]
+                    known.meet(world, Schedule(name, (fault,)))
                     return
                 take(report)
 
         def branching() -> Verdict:
             world.injector.at_step = at_step
+            known.keep_up(world)
             scene.begin(world)
-            return _finished(world, Schedule(name), first.steps)
+            return _finished(world, Schedule(name), first.steps, apart=True)
 
         return fork.ended(branching)
 
@@ -142,8 +168,9 @@ class Explorer(Generic[W]):
 # -- one schedule -----------------------------------------------------------------------------------------------------
 
 
-def _finished(world: Rehearsed, schedule: Schedule, usual: int) -> Verdict:
-    """Run a started scenario until it is at rest, and return the verdict."""
+def _finished(world: Rehearsed, schedule: Schedule, usual: int, *, apart: bool = False) -> Verdict:
+    """Run a started scenario until it is at rest, and return the verdict. ``apart``: in a process of its own, whose
+    journal counts only if a law is broken."""
     injector, ledger, log = world.injector, world.ledger, world.injector.steps.log
     began, limit = world.clock.now(), LIMIT_S
     why = "nothing has happened"
@@ -161,7 +188,8 @@ def _finished(world: Rehearsed, schedule: Schedule, usual: int) -> Verdict:
         ledger.breach("bounded", f"{len(log)} writes, {usual} without faults")
     struck = tuple(f"{fault} met {step}" for fault, step in injector.fired)
     checks = sum(ledger.checked.values())
-    return Verdict(str(schedule), dict(ledger.broken), took, len(log), struck, checks, journal=world.journal.text())
+    told = world.journal.text() if ledger.broken or not apart else ""
+    return Verdict(str(schedule), dict(ledger.broken), took, len(log), struck, checks, journal=told)
 
 
 def _rest(world: Rehearsed) -> None:
@@ -211,14 +239,110 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
                 yield replace(schedule, faults=(*faults[:place], replace(fault, at=at), *faults[place + 1 :]))
 
 
+# -- states -----------------------------------------------------------------------------------------------------------
+
+_At = tuple[int, float]
+"""Steps and virtual time so far, of the schedule that was in a state first."""
+
+
+class _Met(BaseException):
+    """The world is in a state of a schedule that held. Not an Exception, so that no handler swallows it."""
+
+    def __init__(self, left: _At) -> None:
+        super().__init__()
+        self.left = left
+
+
+class _States:
+    """The states that schedules which held were in, with the steps and the virtual seconds that were left to them.
+
+    States are kept by the kinds of faults that struck, as the laws may be milder after some: a branch meets those of
+    its own kinds, and those of the undisturbed run."""
+
+    def __init__(self, looks: Looks | None) -> None:
+        self._looks = looks
+        self._left: dict[tuple[str, str], _At] = {}
+        self._mine: list[tuple[str, str, int, float]] = []
+        """States of this process's own run: their kinds, steps and time."""
+        self._world: Rehearsed | None = None
+        self._began_s = 0.0
+
+    def _state(self) -> tuple[str, str, int, float] | None:
+        world, taken = self._world, self._looks.take() if self._looks is not None else None
+        if world is None or taken is None or not world.ledger.watching or world.ledger.broken:
+            return None
+        kinds = ",".join(sorted({fault.kind for fault, _ in world.injector.fired}))
+        return taken.hex(), kinds, len(world.injector.steps.log), world.clock.now().timestamp()
+
+    def _look(self, world: Rehearsed, look: Callable[[], object]) -> None:
+        if self._looks is not None:
+            self._world, self._began_s = world, self._began_s or world.clock.now().timestamp()
+            self._looks.each(look)
+
+    def keep_up(self, world: Rehearsed) -> None:
+        """Look at the states on the way, so that branches have little left to look at."""
+        self._look(world, self._state)
+
+    def watch(self, world: Rehearsed) -> None:
+        """Note the states of this run."""
+        self._look(world, self._note)
+
+    def _note(self) -> None:
+        state = self._state()
+        if state is not None:
+            self._mine.append(state)
+
+    def meet(self, world: Rehearsed, schedule: Schedule) -> None:
+        """End this run with :class:`_Met` in a known state; one in :data:`SAMPLED` runs on."""
+        runs_on = crc32(str(schedule).encode()) % SAMPLED == 0
+        began = len(world.injector.steps.log)
+
+        def look() -> None:
+            state = self._state()
+            if state is None or not world.injector.fired:
+                return
+            digest, kinds, steps, _ = state
+            left = self._left.get((digest, "")) or self._left.get((digest, kinds))
+            if left is None:
+                self._mine.append(state)
+            elif not runs_on and steps - began <= MOST_WRITES:
+                raise _Met(left)
+
+        self._look(world, look)
+
+    def met(self, met: _Met) -> Verdict:
+        """Return the verdict of a run that was ended."""
+        world = self._world
+        assert world is not None, "it was looked at"
+        injector = world.injector
+        struck = tuple(f"{fault} met {step}" for fault, step in injector.fired)
+        took_s = world.clock.now().timestamp() - self._began_s + met.left[1]
+        steps = len(injector.steps.log) + met.left[0]
+        checks = sum(world.ledger.checked.values())
+        return Verdict("", {}, took_s, steps, struck, checks, merged=True)
+
+    def report(self, verdict: Verdict) -> list[tuple[str, str, int, float]]:
+        """Return the states of this run, with what was left to it of steps and seconds, if it held."""
+        world = self._world
+        if world is None or not verdict.held:
+            return []
+        ended_s = world.clock.now().timestamp()
+        return [(digest, kinds, verdict.steps - steps, ended_s - at_s) for digest, kinds, steps, at_s in self._mine]
+
+    def learn(self, found: Iterable[Iterable[Any]]) -> None:
+        for digest, kinds, steps, seconds in found:
+            self._left.setdefault((digest, kinds), (steps, seconds))
+
+
 # -- processes --------------------------------------------------------------------------------------------------------
 
 
 class _Fork:
     """Forks a run; a child process sends its verdict to the parent through a pipe."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: _States) -> None:
         self._way: Callable[[Verdict], None] | None = None
+        self._known = known
 
     def child(self, schedule: Schedule) -> Verdict | None:
         """Fork: return None in the child, and the child's verdict in the parent."""
@@ -230,7 +354,7 @@ class _Fork:
 
             def send(verdict: Verdict) -> None:
                 shown = replace(verdict, schedule=str(schedule), cpu_s=_cpu_s() - began)
-                writing.send_bytes(json.dumps(shown.to_obj()).encode())
+                writing.send_bytes(json.dumps([shown.to_obj(), self._known.report(verdict)]).encode())
 
             self._way = send
             return None
@@ -242,12 +366,16 @@ class _Fork:
         finally:
             reading.close()
             os.waitpid(pid, 0)
-        return Verdict.of_obj(json.loads(report))
+        found, states = json.loads(report)
+        self._known.learn(states)
+        return Verdict.of_obj(found)
 
     def ended(self, run: Callable[[], Verdict]) -> Verdict:
         """Run to the end and return the verdict; a child sends it and exits."""
         try:
             verdict = run()
+        except _Met as met:
+            verdict = self._known.met(met)
         except BaseException:
             if self._way is None:
                 raise
@@ -258,8 +386,8 @@ class _Fork:
         return verdict
 
 
-def _forked(schedule: Schedule, run: Callable[[], Verdict]) -> Verdict:
-    fork = _Fork()
+def _forked(schedule: Schedule, run: Callable[[], Verdict], known: _States | None = None) -> Verdict:
+    fork = _Fork(known or _States(None))
     return fork.child(schedule) or fork.ended(run)
 
 

@@ -85,6 +85,12 @@ class Injector:
     def where(self) -> str:
         return f"step {self.steps.log[-1]}" if self.steps.log else "the start"
 
+    def refusing(self) -> list[tuple[str, int]]:
+        """Return the processes whose writes are refused, and for how many seconds more."""
+        now = self._world.clock.now()
+        left = ((who, round((until - now).total_seconds())) for who, until in self._refusing.items())
+        return sorted((who, seconds) for who, seconds in left if seconds > 0)
+
     def heals_s(self, fault: Fault) -> float:
         return self._kinds[fault.kind].heals_s
 

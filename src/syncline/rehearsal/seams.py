@@ -112,6 +112,11 @@ class FaultyTransport:
     def hold(self, stream: _FaultyStream) -> None:
         self._delayed.append(stream)
 
+    @property
+    def withholds(self) -> bool:
+        """Return whether events of a watch are delayed."""
+        return bool(self._delayed)
+
     def heal(self) -> None:
         """End all faults and resume delayed watches."""
         self.rates = FaultRates(0, 0, 0, 0, 0)
@@ -260,6 +265,10 @@ class Armed(FaultyTransport):
     def arm(self, fault: str, times: int) -> None:
         self.left[fault] = self.left.get(fault, 0) + times
 
+    def armed(self) -> list[tuple[str, int]]:
+        """Return the faults that are still to strike, and how often."""
+        return sorted((fault, times) for fault, times in self.left.items() if times)
+
     def strikes(self, fault: str, rate: float) -> bool:
         if not self.left.get(fault):
             return False
@@ -329,6 +338,11 @@ class Agenda:
         self._count += 1
         self._due.append((self._clock.now() + timedelta(seconds=seconds), self._count, do))
         self._due.sort(key=lambda each: each[:2])
+
+    def waiting(self) -> list[tuple[int, Callable[[], object]]]:
+        """Return what is to come, in order, with the seconds until then."""
+        now = self._clock.now()
+        return [(round((at - now).total_seconds()), do) for at, _, do in self._due]
 
     @property
     def last(self) -> datetime | None:

@@ -21,6 +21,8 @@ class Verdict:
     checks: int = 0
     cpu_s: float = 0.0
     journal: str = ""
+    merged: bool = False
+    """It came to a state of a schedule that held, and was not run on."""
 
     @property
     def held(self) -> bool:
@@ -33,7 +35,8 @@ class Verdict:
 
     def line(self) -> str:
         if self.held:
-            return f"ok      {self.schedule}  ({self.steps} steps, {self.took_s:.0f} s)"
+            then = ", then as another" if self.merged else ""
+            return f"ok      {self.schedule}  ({self.steps} steps, {self.took_s:.0f} s{then})"
         why = "; ".join(f"{law}: {text}" for law, text in self.broken.items())
         return f"BROKEN  {self.schedule}  {why}  [{', '.join(self.struck)}]"
 

@@ -8,6 +8,7 @@ import math
 import sys
 import time
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 from tests.machineconfig.faults.schedule import KINDS, read
@@ -32,6 +33,7 @@ def main(arguments: list[str]) -> int:
             say(f"shrunk  {shrunk(read(options.replay), lambda each: law in EXPLORER.simulate(each).broken)}")
         return 0 if outcome.held else 1
     tally = Tally(options.verbose, options.record)
+    explorer = replace(EXPLORER, states=None) if options.whole else EXPLORER
     steps: dict[str, int] = {}
     for number, name in enumerate(options.stories):
 
@@ -39,7 +41,7 @@ def main(arguments: list[str]) -> int:
             fits = (step.number + list(KINDS).index(kind) + number) % options.every == options.part % options.every
             return fits and not tally.knows(Schedule(name, (Fault(kind, step.number),)))
 
-        undisturbed = EXPLORER.branched(name, options.kinds, chosen, tally.take)
+        undisturbed = explorer.branched(name, options.kinds, chosen, tally.take)
         tally.take(undisturbed)
         steps[name] = undisturbed.steps
     for name in options.stories:
@@ -62,6 +64,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which no more of them are begun")
     parser.add_argument("--replay", help="one schedule, as it was printed: 'update; kill@12, clock+86400@30'")
     parser.add_argument("--shrink", action="store_true", help="of --replay: a shorter one that breaks the same law")
+    parser.add_argument("--whole", action="store_true", help="run on also where a state is known already")
     parser.add_argument("--verbose", action="store_true", help="print every schedule")
     return parser.parse_args(arguments)
 
@@ -74,7 +77,7 @@ class Tally:
         self.runs: dict[str, Counter[str]] = defaultdict(Counter)
         self.broken: list[Verdict] = []
         self.longest: dict[str, float] = defaultdict(float)
-        self.checks = 0
+        self.checks = self.merged = 0
         self._told: Counter[tuple[str, ...]] = Counter()
         self._began = time.monotonic()
         self._cpu_s = 0.0
@@ -103,6 +106,7 @@ class Tally:
         self.runs[kind][story.partition("/")[0]] += 1
         self.longest[kind] = max(self.longest[kind], outcome.took_s)
         self.checks += outcome.checks
+        self.merged += outcome.merged
         self._cpu_s += outcome.cpu_s
         if not outcome.held:
             self.broken.append(outcome)
@@ -121,7 +125,9 @@ class Tally:
             say(f"{kind:14} {where:22} {row}  {bad[kind]:6}  {self.longest[kind]:6.0f} s")
         total = sum(sum(counts.values()) for counts in self.runs.values())
         counted = ", ".join(f"{name} {number}" for name, number in steps.items())
-        say(f"{total} schedules ({counted} steps undisturbed), {self.checks} checks of laws, {len(self.broken)} broken")
+        known = f"{self.merged} of them ended in a state of another one" if self.merged else "each to its end"
+        judged = f"{self.checks} checks of laws, {len(self.broken)} broken"
+        say(f"{total} schedules, {known} ({counted} steps undisturbed), {judged}")
         say(f"{self.spent_s():.0f} s, {self._cpu_s + time.process_time():.0f} s of CPU")
 
 

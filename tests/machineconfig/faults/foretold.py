@@ -29,6 +29,9 @@ class Foretold:
     _ended: set[str] = field(default_factory=set)
     compared: int = 0
 
+    def remembered(self) -> tuple[object, ...]:
+        return sorted((name, sorted(done)) for name, done in self._done.items()), self._targeted, sorted(self._ended)
+
     def changes(self, step: Step, desired: str) -> None:
         """A change of a machine that is to have the config ``desired``."""
         if desired != self.told.after:

@@ -111,6 +111,13 @@ class Laws:
     _reboots: Counter[tuple[str, str]] = field(default_factory=Counter)
     _asked: set[tuple[str, str]] = field(default_factory=set)
 
+    def remembered(self) -> tuple[object, ...]:
+        """What of earlier states decides whether later ones break a law."""
+        counts = (self.cuts, self._targeted, self._reboots)
+        names = (self.by_person, self.mute, self.untold, self._asked)
+        told = self.foretold.remembered() if self.foretold is not None else ()
+        return (*(sorted(one.items()) for one in counts), *map(sorted, names), sorted(self._arrived.items()), told)
+
     # -- the store ------------------------------------------------------------------------------------------------
 
     def note(self, event: Any) -> None:

@@ -21,6 +21,7 @@ from syncline.machineconfig.generating.making import data_file, file_of
 from syncline.machineconfig.impact.forecast import Change
 from syncline.machineconfig.names import MACHINE_CONFIG
 from syncline.rehearsal.explore import Explorer
+from syncline.rehearsal.fingerprint import Fingerprints
 
 OWN = {
     "/usr/etc/chrony.conf": Entry(content=b"pool of the system"),
@@ -183,4 +184,9 @@ STORIES = {
     )
 }
 
-EXPLORER = Explorer(STORIES, KINDS)
+
+def _states(world: FaultWorld) -> Fingerprints:
+    return Fingerprints(world, world.injector, world.laws.remembered)
+
+
+EXPLORER = Explorer(STORIES, KINDS, _states)
