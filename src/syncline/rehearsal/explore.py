@@ -12,7 +12,7 @@ import gc
 import json
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
@@ -123,13 +123,20 @@ class Explorer(Generic[W]):
             yield _forked(schedule, partial(self._simulated, schedule, usual.get(schedule.scenario, 0), apart=True))
 
     def branched(
-        self, name: str, kinds: Iterable[str], chosen: Callable[[Step, str], bool], take: Callable[[Verdict], None]
+        self,
+        name: str,
+        kinds: Iterable[str],
+        chosen: Callable[[Step, str], bool],
+        take: Callable[[Verdict], None],
+        *,
+        then: Callable[[Schedule], bool] | None = None,
     ) -> Verdict:
         """Return the verdict of the undisturbed run. At each step fork one child for each fitting and ``chosen`` kind
-        of fault; ``take`` receives the verdicts of the children."""
+        of fault, and in that one, until it comes to a known state, one for each further fault for which ``then`` is
+        true of the schedule; ``take`` receives the verdicts of all."""
         scene = self.scenes[name]
         world, names = scene.world(), list(kinds)
-        known = _States(self.states(world) if self.states is not None else None)
+        known = _States(self.states(world) if self.states is not None else None, [self.kinds[kind] for kind in names])
         gc.collect()
         gc.freeze()
 
@@ -141,20 +148,26 @@ class Explorer(Generic[W]):
         first = _forked(Schedule(name), undisturbed, known)
         if not names or not first.held:
             return first
-        fork = _Fork(known)
+        fork, struck = _Fork(known, take), Schedule(name)
 
         def at_step(step: Step) -> None:
+            nonlocal struck
             for kind in names:
-                if not self.kinds[kind].fits(on_host=step.on_host) or not chosen(step, kind):
+                if not self.kinds[kind].fits(on_host=step.on_host):
                     continue
                 fault = Fault(kind, step.number)
-                report = fork.child(Schedule(name, (fault,)))
+                schedule = replace(struck, faults=(*struck.faults, fault))
+                if not (then is not None and then(schedule) if struck.faults else chosen(step, kind)):
+                    continue
+                report = fork.child(schedule)
                 if report is None:
-                    world.injector.at_step = None
+                    struck = schedule
                     world.injector.faults = [fault]
-                    known.meet(world, Schedule(name, (fault,)))
+                    if then is None:
+                        world.injector.at_step = None
+                    known.meet(world, schedule)
                     return
-                take(report)
+                fork.take(report)
 
         def branching() -> Verdict:
             world.injector.at_step = at_step
@@ -241,38 +254,44 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
 
 # -- states -----------------------------------------------------------------------------------------------------------
 
-_At = tuple[int, float]
-"""Steps and virtual time so far, of the schedule that was in a state first."""
+_Left = tuple[int, int, float]
+"""What was left to a schedule from a state on: its writes to the API, changes of machines, and virtual seconds."""
+_Noted = tuple[str, str, int, int, float]
+"""A state: fingerprint and kinds of faults that struck; writes and changes so far, and when it was."""
 
 
 class _Met(BaseException):
     """The world is in a state of a schedule that held. Not an Exception, so that no handler swallows it."""
 
-    def __init__(self, left: _At) -> None:
+    def __init__(self, left: _Left) -> None:
         super().__init__()
         self.left = left
 
 
 class _States:
-    """The states that schedules which held were in, with the steps and the virtual seconds that were left to them.
+    """The states that schedules which held were in, with what was left to them.
 
     States are kept by the kinds of faults that struck, as the laws may be milder after some: a branch meets those of
     its own kinds, and those of the undisturbed run."""
 
-    def __init__(self, looks: Looks | None) -> None:
-        self._looks = looks
-        self._left: dict[tuple[str, str], _At] = {}
-        self._mine: list[tuple[str, str, int, float]] = []
-        """States of this process's own run: their kinds, steps and time."""
+    def __init__(self, looks: Looks | None = None, kinds: Sequence[Kind] = ()) -> None:
+        self._looks, self._kinds = looks, kinds
+        self._left: dict[tuple[str, str], _Left] = {}
+        self._learnt: list[tuple[str, str, _Left]] = []
+        """Those of branches of this run."""
+        self._mine: list[_Noted] = []
+        """Those of this run itself."""
         self._world: Rehearsed | None = None
         self._began_s = 0.0
+        self._ahead: _Left = (0, 0, 0.0)
+        """What was left from the state at which this run ended."""
 
-    def _state(self) -> tuple[str, str, int, float] | None:
+    def _state(self) -> _Noted | None:
         world, taken = self._world, self._looks.take() if self._looks is not None else None
         if world is None or taken is None or not world.ledger.watching or world.ledger.broken:
             return None
         kinds = ",".join(sorted({fault.kind for fault, _ in world.injector.fired}))
-        return taken.hex(), kinds, len(world.injector.steps.log), world.clock.now().timestamp()
+        return taken.hex(), kinds, *_counted(world), world.clock.now().timestamp()
 
     def _look(self, world: Rehearsed, look: Callable[[], object]) -> None:
         if self._looks is not None:
@@ -296,16 +315,16 @@ class _States:
         """End this run with :class:`_Met` in a known state; one in :data:`SAMPLED` runs on."""
         runs_on = crc32(str(schedule).encode()) % SAMPLED == 0
         began = len(world.injector.steps.log)
+        self._mine, self._learnt = [], []
 
         def look() -> None:
             state = self._state()
-            if state is None or not world.injector.fired:
+            if state is None or world.injector.faults:
                 return
-            digest, kinds, steps, _ = state
-            left = self._left.get((digest, "")) or self._left.get((digest, kinds))
+            left = self._left.get((state[0], "")) or self._left.get((state[0], state[1]))
             if left is None:
                 self._mine.append(state)
-            elif not runs_on and steps - began <= MOST_WRITES:
+            elif not runs_on and len(world.injector.steps.log) - began <= MOST_WRITES:
                 raise _Met(left)
 
         self._look(world, look)
@@ -316,33 +335,50 @@ class _States:
         assert world is not None, "it was looked at"
         injector = world.injector
         struck = tuple(f"{fault} met {step}" for fault, step in injector.fired)
-        took_s = world.clock.now().timestamp() - self._began_s + met.left[1]
-        steps = len(injector.steps.log) + met.left[0]
+        self._ahead = met.left
+        writes, changes, left_s = met.left
+        took_s = world.clock.now().timestamp() - self._began_s + left_s
+        steps = len(injector.steps.log) + writes + changes
         checks = sum(world.ledger.checked.values())
-        return Verdict("", {}, took_s, steps, struck, checks, merged=True)
+        places = {False: writes, True: changes}
+        same = sum(count for on_host, count in places.items() for kind in self._kinds if kind.fits(on_host=on_host))
+        return Verdict("", {}, took_s, steps, struck, checks, merged=True, same=same)
 
-    def report(self, verdict: Verdict) -> list[tuple[str, str, int, float]]:
-        """Return the states of this run, with what was left to it of steps and seconds, if it held."""
+    def report(self, verdict: Verdict) -> list[tuple[str, str, _Left]]:
+        """Return the states of this run, with what was left to it, and those of its branches. Of a run that did not
+        hold: only these."""
         world = self._world
-        if world is None or not verdict.held:
+        if world is None:
             return []
-        ended_s = world.clock.now().timestamp()
-        return [(digest, kinds, verdict.steps - steps, ended_s - at_s) for digest, kinds, steps, at_s in self._mine]
+        writes, changes = (so_far + left for so_far, left in zip(_counted(world), self._ahead[:2], strict=True))
+        ended_s = self._began_s + verdict.took_s
+        mine = self._mine if verdict.held else ()
+        return self._learnt + [
+            (digest, kinds, (writes - before, changes - changed, max(ended_s - at_s, 0.0)))
+            for digest, kinds, before, changed, at_s in mine
+        ]
 
-    def learn(self, found: Iterable[Iterable[Any]]) -> None:
-        for digest, kinds, steps, seconds in found:
-            self._left.setdefault((digest, kinds), (steps, seconds))
+    def learn(self, found: Iterable[Any]) -> None:
+        for digest, kinds, left in found:
+            self._left.setdefault((digest, kinds), tuple(left))
+            self._learnt.append((digest, kinds, tuple(left)))
+
+
+def _counted(world: Rehearsed) -> tuple[int, int]:
+    """Return the writes to the API and the changes of machines so far."""
+    changes = sum(step.on_host for step in world.injector.steps.log)
+    return len(world.injector.steps.log) - changes, changes
 
 
 # -- processes --------------------------------------------------------------------------------------------------------
 
 
 class _Fork:
-    """Forks a run; a child process sends its verdict to the parent through a pipe."""
+    """Forks a run; a child process sends its verdict and those of its own children to the parent through a pipe."""
 
-    def __init__(self, known: _States) -> None:
+    def __init__(self, known: _States, take: Callable[[Verdict], None]) -> None:
         self._way: Callable[[Verdict], None] | None = None
-        self._known = known
+        self._known, self.take = known, take
 
     def child(self, schedule: Schedule) -> Verdict | None:
         """Fork: return None in the child, and the child's verdict in the parent."""
@@ -351,10 +387,13 @@ class _Fork:
         if pid == 0:
             reading.close()
             began = _cpu_s()
+            below: list[Verdict] = []
+            self.take = below.append
 
             def send(verdict: Verdict) -> None:
                 shown = replace(verdict, schedule=str(schedule), cpu_s=_cpu_s() - began)
-                writing.send_bytes(json.dumps([shown.to_obj(), self._known.report(verdict)]).encode())
+                verdicts = [one.to_obj() for one in (*below, shown)]
+                writing.send_bytes(json.dumps([verdicts, self._known.report(verdict)]).encode())
 
             self._way = send
             return None
@@ -368,7 +407,10 @@ class _Fork:
             os.waitpid(pid, 0)
         found, states = json.loads(report)
         self._known.learn(states)
-        return Verdict.of_obj(found)
+        *verdicts, own = map(Verdict.of_obj, found)
+        for one in verdicts:
+            self.take(one)
+        return own
 
     def ended(self, run: Callable[[], Verdict]) -> Verdict:
         """Run to the end and return the verdict; a child sends it and exits."""
@@ -387,7 +429,7 @@ class _Fork:
 
 
 def _forked(schedule: Schedule, run: Callable[[], Verdict], known: _States | None = None) -> Verdict:
-    fork = _Fork(known or _States(None))
+    fork = _Fork(known or _States(), lambda _verdict: None)
     return fork.child(schedule) or fork.ended(run)
 
 

@@ -10,6 +10,7 @@ import time
 from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 from tests.machineconfig.faults.schedule import KINDS, read
 from tests.machineconfig.faults.stories import EXPLORER, STORIES
@@ -41,7 +42,10 @@ def main(arguments: list[str]) -> int:
             fits = (step.number + list(KINDS).index(kind) + number) % options.every == options.part % options.every
             return fits and not tally.knows(Schedule(name, (Fault(kind, step.number),)))
 
-        undisturbed = explorer.branched(name, options.kinds, chosen, tally.take)
+        def then(schedule: Schedule) -> bool:
+            return len(schedule.faults) == 2 and crc32(str(schedule).encode()) % 1000 < options.pairs
+
+        undisturbed = explorer.branched(name, options.kinds, chosen, tally.take, then=then if options.pairs else None)
         tally.take(undisturbed)
         steps[name] = undisturbed.steps
     for name in options.stories:
@@ -64,6 +68,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which no more of them are begun")
     parser.add_argument("--replay", help="one schedule, as it was printed: 'update; kill@12, clock+86400@30'")
     parser.add_argument("--shrink", action="store_true", help="of --replay: a shorter one that breaks the same law")
+    parser.add_argument("--pairs", type=int, default=0, help="of 1,000 pairs of faults, how many are run, too")
     parser.add_argument("--whole", action="store_true", help="run on also where a state is known already")
     parser.add_argument("--verbose", action="store_true", help="print every schedule")
     return parser.parse_args(arguments)
@@ -77,7 +82,7 @@ class Tally:
         self.runs: dict[str, Counter[str]] = defaultdict(Counter)
         self.broken: list[Verdict] = []
         self.longest: dict[str, float] = defaultdict(float)
-        self.checks = self.merged = 0
+        self.checks = self.merged = self.same = 0
         self._told: Counter[tuple[str, ...]] = Counter()
         self._began = time.monotonic()
         self._cpu_s = 0.0
@@ -107,6 +112,7 @@ class Tally:
         self.longest[kind] = max(self.longest[kind], outcome.took_s)
         self.checks += outcome.checks
         self.merged += outcome.merged
+        self.same += outcome.same
         self._cpu_s += outcome.cpu_s
         if not outcome.held:
             self.broken.append(outcome)
@@ -125,7 +131,8 @@ class Tally:
             say(f"{kind:14} {where:22} {row}  {bad[kind]:6}  {self.longest[kind]:6.0f} s")
         total = sum(sum(counts.values()) for counts in self.runs.values())
         counted = ", ".join(f"{name} {number}" for name, number in steps.items())
-        known = f"{self.merged} of them ended in a state of another one" if self.merged else "each to its end"
+        ended = f"{self.merged} of them ended in a state of another one (with one more fault: {self.same:,} schedules)"
+        known = ended if self.merged else "each to its end"
         judged = f"{self.checks} checks of laws, {len(self.broken)} broken"
         say(f"{total} schedules, {known} ({counted} steps undisturbed), {judged}")
         say(f"{self.spent_s():.0f} s, {self._cpu_s + time.process_time():.0f} s of CPU")
