@@ -175,7 +175,7 @@ class Explorer(Generic[W]):
             scene.begin(world)
             return _finished(world, Schedule(name), first.steps, apart=True)
 
-        return fork.ended(branching)
+        return replace(fork.ended(branching), states=len(known))
 
 
 # -- one schedule -----------------------------------------------------------------------------------------------------
@@ -285,6 +285,9 @@ class _States:
         self._began_s = 0.0
         self._ahead: _Left = (0, 0, 0.0)
         """What was left from the state at which this run ended."""
+
+    def __len__(self) -> int:
+        return len(self._left)
 
     def _state(self) -> _Noted | None:
         world, taken = self._world, self._looks.take() if self._looks is not None else None

@@ -23,6 +23,8 @@ class Verdict:
     journal: str = ""
     merged: bool = False
     """It came to a state of a schedule that held, and was not run on."""
+    states: int = 0
+    """Of the undisturbed run: the distinct states in which its branches were."""
     same: int = 0
     """Schedules that need no run: those of this one with one more fault after that state are those of the other one
     with it."""

@@ -15,6 +15,7 @@ from zlib import crc32
 from tests.machineconfig.faults.schedule import KINDS, read
 from tests.machineconfig.faults.stories import EXPLORER, STORIES
 
+from syncline.base.interpreter import tune_interpreter
 from syncline.rehearsal.explore import shrunk
 from syncline.rehearsal.faults import Fault, On, Schedule
 from syncline.rehearsal.seams import Step
@@ -26,6 +27,7 @@ TOLD = 3
 
 def main(arguments: list[str]) -> int:
     options = _options(arguments)
+    tune_interpreter()
     if options.replay:
         outcome = EXPLORER.simulate(read(options.replay))
         say(outcome.line())
@@ -82,7 +84,7 @@ class Tally:
         self.runs: dict[str, Counter[str]] = defaultdict(Counter)
         self.broken: list[Verdict] = []
         self.longest: dict[str, float] = defaultdict(float)
-        self.checks = self.merged = self.same = 0
+        self.checks = self.merged = self.same = self.states = 0
         self._told: Counter[tuple[str, ...]] = Counter()
         self._began = time.monotonic()
         self._cpu_s = 0.0
@@ -113,6 +115,7 @@ class Tally:
         self.checks += outcome.checks
         self.merged += outcome.merged
         self.same += outcome.same
+        self.states += outcome.states
         self._cpu_s += outcome.cpu_s
         if not outcome.held:
             self.broken.append(outcome)
@@ -131,7 +134,7 @@ class Tally:
             say(f"{kind:14} {where:22} {row}  {bad[kind]:6}  {self.longest[kind]:6.0f} s")
         total = sum(sum(counts.values()) for counts in self.runs.values())
         counted = ", ".join(f"{name} {number}" for name, number in steps.items())
-        ended = f"{self.merged} of them ended in a state of another one (with one more fault: {self.same:,} schedules)"
+        ended = f"{self.merged} of them ended in one of {self.states} known states (one more fault: {self.same:,} more)"
         known = ended if self.merged else "each to its end"
         judged = f"{self.checks} checks of laws, {len(self.broken)} broken"
         say(f"{total} schedules, {known} ({counted} steps undisturbed), {judged}")
