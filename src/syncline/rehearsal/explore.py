@@ -201,8 +201,8 @@ def _finished(world: Rehearsed, schedule: Schedule, usual: int, *, apart: bool =
         ledger.breach("bounded", f"{len(log)} writes, {usual} without faults")
     struck = tuple(f"{fault} met {step}" for fault, step in injector.fired)
     checks = sum(ledger.checked.values())
-    told = world.journal.text() if ledger.broken or not apart else ""
-    return Verdict(str(schedule), dict(ledger.broken), took, len(log), struck, checks, journal=told)
+    journal = world.journal.text() if ledger.broken or not apart else ""
+    return Verdict(str(schedule), dict(ledger.broken), took, len(log), struck, checks, journal=journal)
 
 
 def _rest(world: Rehearsed) -> None:
