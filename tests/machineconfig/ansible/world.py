@@ -80,6 +80,9 @@ class AnsibleWorld(PoolWorld):
         notes = {"syncline.dev/simulated-outcome": fate} if fate else {}
         self.make(CONFIGS, "AnsibleConfig", name, spec, annotations=notes)
 
+    def get_machine_configs(self) -> Obj:
+        return self.get(MACHINE_CONFIGS)
+
     def config(self, name: str = "motd") -> Obj:
         return self.get(f"{CONFIGS}/{name}")
 

@@ -83,7 +83,9 @@ def played(number: int) -> Obj:
     packed = pack({"site.yml": File(site.encode())})
     play = Play("motd", hashlib.sha256(packed).hexdigest(), "site.yml", disruption="Reboot")
     made = [file_of(f"{ROOT}/motd/{PLAY}", play.text), data_file(f"{ROOT}/motd/{CONTENT}", packed)]
-    return machine_config("50-base", files(version="3.4.0") | {"storage": {"files": made}})
+    ordinary = files(("/etc/stays", "x"), version="3.4.0")
+    ordinary["storage"]["files"] += made
+    return machine_config("50-base", ordinary)
 
 
 @dataclass(frozen=True)
