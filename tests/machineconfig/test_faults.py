@@ -34,6 +34,7 @@ ONCE_BROKEN = {
     "update/1296; power-before@137, deleted@149": "a record made anew lost what it said of the cordon",
     "removal/515; no-config@22, deleted@53, no-reboot@54, late@64": "an agent behind its watch woke itself for ever",
     "removal; power@1, deleted@42": "or was Done without it",
+    "update; stood-still@18": "a drain that was asked for by a late write kept a node cordoned that was Done",
     "update; clock-86400@3:controllers": "a clock that was put back let everything wait for a day",
 }
 

@@ -203,9 +203,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         for kind, why in sorted(refused.items()):
             text = f"{kind} may not be listed: {why}"
             if self.get_option("refused") == "fail":
-                raise AnsibleParserError(
-                    f"{text}; leave it out with 'parts', or go on without it by 'refused: warn'"
-                )
+                raise AnsibleParserError(f"{text}; leave it out with 'parts', or go on without it by 'refused: warn'")
             self.display.warning(f"syncline.syncline.cluster: {text}")
         self.inventory.set_variable("all", "syncline_refused", dict(refused))
         self.inventory.set_variable("all", "syncline_server", document["server"])

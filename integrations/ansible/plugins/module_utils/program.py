@@ -46,7 +46,7 @@ class Program:
         said = [line for line in err.splitlines() if line.strip()]
         for line in said:
             if line.startswith(WARNING):
-                self.module.warn(line[len(WARNING):])
+                self.module.warn(line[len(WARNING) :])
         if code in codes:
             return code, out
         message = spoken([line for line in said if not line.startswith(WARNING)])
@@ -74,8 +74,8 @@ class Program:
 def spoken(said: Sequence[str]) -> str:
     """Return the program's error: from its last line that begins so, else all that it said."""
     starts = [at for at, line in enumerate(said) if line.startswith(ERROR)]
-    text = "\n".join(said[starts[-1]:] if starts else said)[:MAX_TEXT]
-    return text[len(ERROR):] if starts else text
+    text = "\n".join(said[starts[-1] :] if starts else said)[:MAX_TEXT]
+    return text[len(ERROR) :] if starts else text
 
 
 def flags(params: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:

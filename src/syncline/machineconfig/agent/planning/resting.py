@@ -126,5 +126,8 @@ def watch(observed: AgentObserved, now: datetime) -> Plan:
         event = "OnDiskStateValidationFailed" if observed.facts.fresh else "ConfigDriftDetected"
         return fail(observed, observed.checked.difference.text, now, event=event)
     script = Script(observed, now, f"{name} has {target}")
+    if annotations_of(observed.node).get(DESIRED_DRAIN) == f"drain-{target}":
+        # A write of the update that arrived after its end, from a process that had stood still.
+        script.annotate({DESIRED_DRAIN: f"uncordon-{target}"})
     script.phase(Phase("Updated", "True", "Updated", f"Node {name} Updated"))
     return script.plan(next_check(observed, now))
