@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from syncline.kube.objects import Obj
@@ -46,12 +47,26 @@ def capture(runner: RootRunner, wanted: Wanted, wish: Wish) -> Outcome:
     produced = produce(judged.captured, wish.output, pool=wish.pool, name=wish.config_name, first_boot=wish.first_boot)
     unfit = [replace(each, task=_origin(first, each.subject)) for each in produced.refusals]
     refusals = (*judged.refusals, *unfit)
-    notes = judged.notes
+    notes = (*judged.notes, *(_edited(first, judged.captured) if wanted.tree is None else ()))
     if is_empty(judged.captured) and not refusals:
         notes = (*notes, "the playbook changes nothing on a machine of this tree")
     if refusals:
         return Outcome("", (), judged.captured, refusals, notes, first)
     return Outcome(produced.text, produced.objects, judged.captured, (), notes, first)
+
+
+_WHOLE = frozenset({"copy", "template", "assemble"})
+"""Modules that write whole files, whatever was there."""
+
+
+def _edited(run: Run, captured: Captured) -> Iterator[str]:
+    """A file of the OS of which a task changes lines has here the lines of the minimal tree."""
+    paths = {each.path for each in captured.files}
+    for each in run.entries:
+        task = run.touched.get(each.path)
+        whole = task is None or task.module.rpartition(".")[2] in _WHOLE
+        if each.path in paths and each.was.kind == "file" and task and not whole:
+            yield f"{each.path} is edited ({task.where}) as the minimal tree has it; --tree gives the pool's own"
 
 
 def _origin(run: Run, subject: str) -> TaskResult | None:

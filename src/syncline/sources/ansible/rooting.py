@@ -395,7 +395,16 @@ def _tree(tree: Path | None, limits: RootLimits) -> Iterator[tuple[str, Iterator
             yield str(made / "usr"), _archive_members(tree, made, limits)
 
 
+ALTERNATIVES = Path("/etc/alternatives")
+"""Links by which some systems choose among programs of ``/usr``, which is this machine's."""
+
+
 def _skeleton_members() -> Iterator[_Member]:
+    if ALTERNATIVES.is_dir():
+        yield _info(str(ALTERNATIVES), tarfile.DIRTYPE, 0o755), None
+        for each in sorted(ALTERNATIVES.iterdir()):
+            if each.is_symlink():
+                yield _info(str(each), tarfile.SYMTYPE, 0o777, target=os.readlink(each)), None
     for node in skeleton():
         if node.target:
             yield _info(node.path, tarfile.SYMTYPE, 0o777, target=node.target), None

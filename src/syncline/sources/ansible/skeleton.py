@@ -123,6 +123,7 @@ _FILES = {
     "etc/chrony.conf": "pool 2.rhel.pool.ntp.org iburst\ndriftfile /var/lib/chrony/drift\nmakestep 1.0 3\nrtcsync\n"
     "keyfile /etc/chrony.keys\nlogdir /var/log/chrony\n",
     "etc/selinux/config": "SELINUX=enforcing\nSELINUXTYPE=targeted\n",
+    "etc/ssh/moduli": "",
     "etc/sysctl.conf": "",
     "etc/profile": "",
     "etc/environment": "",
