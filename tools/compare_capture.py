@@ -22,7 +22,7 @@ from syncline.sources.ansible.accounts import read_accounts
 from syncline.sources.ansible.capturing import Outcome, Wish, capture
 from syncline.sources.ansible.judging import File
 from syncline.sources.ansible.launching import Play
-from syncline.sources.ansible.rooting import COMMANDS, MODULES, RECORDER, RootRunner, Wanted
+from syncline.sources.ansible.rooting import ALTERNATIVES, COMMANDS, MODULES, RECORDER, RootRunner, Wanted
 from syncline.sources.ansible.skeleton import skeleton
 
 BOUND = ("/usr", "/proc", "/dev")
@@ -58,6 +58,8 @@ def tree(root: Path) -> None:
     for folder in ("shims", "library", "run/.syncline", "run/systemd/system", ".syncline/private"):
         (root / folder).mkdir(parents=True)
     (root / ".syncline/private/any-unit").touch()
+    if ALTERNATIVES.is_dir():
+        shutil.copytree(ALTERNATIVES, root / "etc/alternatives", symlinks=True)
     text = RECORDER.read_text()
     for name, path, shebang in (
         *((name, f"shims/{name}", sys.executable) for name in COMMANDS),
