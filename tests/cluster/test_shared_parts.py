@@ -53,3 +53,16 @@ def test_unknown_fields_beside_a_shared_spec_are_dropped_and_warned_of() -> None
     assert "colour" not in made["metadata"] and "mood" not in made["status"] and made["spec"] == before["spec"]
     warned = answer.headers["warning"].replace("\\", "")
     assert 'unknown field "metadata.colour"' in warned and 'unknown field "status.mood"' in warned
+
+
+def test_a_dry_run_that_takes_the_type_of_a_service_leaves_its_stored_node_ports() -> None:
+    world = World(controllers=())
+    path = "/api/v1/namespaces/default/services"
+    spec = {"type": "NodePort", "selector": {"a": "b"}, "ports": [{"port": 80}, {"name": "x", "port": 81}]}
+    spec["ports"][0]["name"] = "w"  # type: ignore[index]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec}
+    before = msgspec.json.encode(world.transport.send(Request("POST", path, body=service)).or_raise())
+    body = {"spec": {"type": "ClusterIP"}}
+    dry = world.transport.send(Request("PATCH", f"{path}/s", {"dryRun": "All"}, MERGE, body)).or_raise()
+    assert "nodePort" not in dry["spec"]["ports"][0]
+    assert msgspec.json.encode(world.transport.send(Request("GET", f"{path}/s")).or_raise()) == before

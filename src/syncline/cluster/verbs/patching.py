@@ -141,7 +141,9 @@ def _problems(x: Exchange, kind: PatchType, body: Any) -> list[str]:
 
 def _owned(x: Exchange, patched: Obj, live: Obj) -> Obj:
     """Copy a patched object, but share with the stored object what this endpoint does not write: the status, or at
-    ``/status`` all else but metadata. Shared parts are known to be unchanged."""
+    ``/status`` all else but metadata, and of the status what stays as it was. Shared parts are known to be unchanged.
+    Other endpoints share nothing that they write: strategies change a spec in place.
+    """
     sub = x.route.subresource
     made: Obj = {}
     for key, value in patched.items():
@@ -153,14 +155,16 @@ def _owned(x: Exchange, patched: Obj, live: Obj) -> Obj:
             }
         elif value is live.get(key) and (sub == "status") is (key != "status") and sub in ("", "status"):
             made[key] = value
-        else:
+        elif sub == "status":
             made[key] = _adopted(value, live.get(key))
+        else:
+            made[key] = own_copy(value)
     return made
 
 
 def _adopted(value: Any, live: Any) -> Any:
-    """Return a copy of a part that the endpoint writes, with the stored object's own where nothing differs: a status is
-    sent with whole lists, of which one entry changed."""
+    """Return a copy of a status, with the stored object's own parts where nothing differs: it is sent with whole lists,
+    of which one entry changed."""
     if not isinstance(value, (dict, list)) or value is live:
         return value
     if value == live and _encode(value) == _encode(live):  # the same text: neither 1 for true nor another order
