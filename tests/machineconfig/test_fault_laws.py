@@ -167,6 +167,11 @@ def services_forgotten(patch: Patch) -> None:
     patch.setattr(handling, "_run_service", lambda *_: None)
 
 
+def plays_forgotten(patch: Patch) -> None:
+    patch.setattr(work, "plays_due", lambda *_: ())
+    patch.setattr(agent, "unplayed", lambda _observed: False)
+
+
 def ends_untold(patch: Patch) -> None:
     patch.setattr(timeline, "_has_ended", lambda _spans: True)
 
@@ -178,6 +183,7 @@ MUTANTS: dict[str, tuple[Mutation, str]] = {
     "undrained": (never_drained, "removal; undisturbed"),
     "resting": (written_too_early, "removal; undisturbed"),
     "done": (nothing_written, "gentle; undisturbed"),
+    "played": (plays_forgotten, "playbook; undisturbed"),
     "originals": (originals_deleted, "update; kill@1~usermod"),
     "reboots": (rebooted_twice, "removal; undisturbed"),
     "reason": (failing_without_a_reason, "gentle; host-error@1"),
