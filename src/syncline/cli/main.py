@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "admin": ("admin.group:admin", "Exports, checks of settings and manifests, with the verbs of argocd admin."),
     "apiserver": ("serving.apiserver:apiserver", "Serve the bare embedded cluster until stopped."),
     "agent": ("fleet.agent:agent", "Run the agents of what was joined here: one for each hub."),
-    "ansible": ("ansible.capture:ansible", "Capture a playbook as a MachineConfig, by running it in a throwaway root."),
+    "ansible": ("ansible.capture:ansible", "Playbooks as machine configs, and on the nodes of a pool."),
     "app": ("app.group:app", "Everything about Applications, with the verbs of argocd."),
     "appset": ("appset.group:appset", "Sets that make the Applications of a fleet, with the verbs of argocd."),
     "butane": ("files.butane:butane", "Translate Butane into Ignition or MachineConfigs, as the butane program does."),

@@ -37,9 +37,7 @@ class Scan:
     def touched(self) -> list[str]:
         before, now = self._looks, dict(self._look())
         self._looks = now
-        paths = [
-            path for path, look in now.items() if before.get(path) != look and not _listed(before, path, look)
-        ]
+        paths = [path for path, look in now.items() if before.get(path) != look and not _listed(before, path, look)]
         return sorted([*paths, *(path for path in before if path not in now)])[:MOST_PATHS]
 
     def differences(self) -> Iterator[dict[str, object]]:

@@ -12,6 +12,7 @@ import click
 
 from syncline.assembly.playbooks import PROGRAM
 from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.ansible.nodes import COMMANDS
 from syncline.cli.frame.failure import BLOCKED, USAGE, CommandFailed
 from syncline.cli.frame.lazy import CONTEXT, Group
 from syncline.kube import client
@@ -32,7 +33,11 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 @click.group(cls=Group, context_settings=CONTEXT)
 def ansible() -> None:
-    """Playbooks as machine configs."""
+    """Playbooks as machine configs, and on the nodes of a pool."""
+
+
+for _each in COMMANDS:
+    ansible.add_command(_each)
 
 
 @dataclass(frozen=True, slots=True)
