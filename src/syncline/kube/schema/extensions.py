@@ -18,7 +18,7 @@ MACHINE, SIMULATED = "syncline.dev/machine", "simulated"
 """Annotation of a Node, and its value if ``syncline node`` manages its machine."""
 SOURCE = f"{GROUP}/source"
 """Annotation of an Application: its source without a chart holds the values of the chart that it names."""
-SIMULATED_SERVER, SIMULATED_WEBHOOKS = f"{GROUP}/simulated-server", "webhooks"
+SIMULATED_SERVER, SIMULATED_WEBHOOKS = "syncline.dev/simulated-server", "webhooks"
 """Annotation of a Service, and of a definition that a webhook converts, on the embedded cluster: no process answers in
 its simulated pods. The resources of its aggregated APIs, ``plural=Kind`` by comma, or ``webhooks``: all is allowed."""
 MAX_NOTE = 65_536
