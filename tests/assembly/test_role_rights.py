@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
 from tests.assembly.test_deploy import manifests
 
 from syncline.assembly.embedded.install import ensure_objects, install_missing, not_established
+from syncline.assembly.machines.ansible import with_playbooks
 from syncline.assembly.machines.objects import foreign_machineconfig_objects
 from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
 from syncline.assembly.machines.simulatedhosts import SimulatedHosts
@@ -22,6 +24,8 @@ from syncline.control.executor import run_in_place
 from syncline.control.leader import LeaderSettings, Share, release_all, share_round
 from syncline.kube.objects import Obj
 from syncline.machineconfig.agent.controller import agent_controller
+from syncline.machineconfig.ansible.content import File
+from syncline.machineconfig.ansible.reading import Found, Wanted
 from syncline.machineconfig.pinned.controller import pinned_images_controller
 from syncline.rehearsal.world import World
 
@@ -37,6 +41,22 @@ class _NoSources:
         raise AssertionError("no Application here")
 
 
+class _Playbooks:
+    def __init__(self) -> None:
+        self.learned = 0
+
+    def playbook(self, _wanted: Wanted, now: datetime) -> Found:
+        text = b"- hosts: all\n  tasks: [{name: a, command: x}]\n"
+        return Found(now, "a" * 40, {"site.yml": File(text)})
+
+    def learn(self, _book: Any) -> None:
+        self.learned += 1
+
+    def learn_rules(self, _rules: Any) -> None: ...
+
+    def learn_reach(self, _reach: Any) -> None: ...
+
+
 class Machines:
     """The machine-config controllers with the rights of ``machineconfig.yaml`` alone, agents with all rights, and
     everything that the account asked for."""
@@ -46,7 +66,8 @@ class Machines:
         self.world = World(_NoSources(), nodes=0)  # type: ignore[arg-type]
         core = self.world.core
         run_in_place(ensure_objects(rights), self.world.admin)
-        role = machineconfig_role(settings)
+        self.playbooks = _Playbooks()
+        role = with_playbooks(machineconfig_role(settings), settings, self.playbooks, learner=self.playbooks)
         self.account = role.user
         self.asked: dict[Attributes, bool] = {}
         decide = core.authorizer.decide
@@ -97,6 +118,8 @@ class Machines:
         )
         image = "quay.io/a/b@sha256:" + "0" * 64
         self.make(MCO, "PinnedImageSet", "a", {"pinnedImages": [{"name": image}]}, **{f"{GROUP}/role": "worker"})
+        site = {"repository": {"repoURL": "https://git.example/a"}, "pool": "worker", "playbook": "site.yml"}
+        self.make("/apis/syncline.dev/v1alpha1", "AnsibleConfig", "a", site)
         driver.advance(1200)
         for version in range(3):
             self.motd(version)
@@ -142,7 +165,9 @@ class Machines:
 def asked() -> dict[Attributes, bool]:
     machines = Machines(manifests("machineconfig.yaml"))
     machines.story()
-    assert machines.done()
+    assert machines.done() and machines.playbooks.learned
+    applied = machines.world.send("GET", "/apis/syncline.dev/v1alpha1/ansibleconfigs/a")["status"]["applied"]
+    assert applied == 1, "worker-1 is gone"
     return machines.asked
 
 

@@ -379,11 +379,14 @@ def _gitops(settings: ControllerSettings) -> Served:
 
 
 def _machineconfig(settings: ControllerSettings) -> Served:
+    from syncline.assembly.machines.ansible import with_playbooks
     from syncline.assembly.machines.objects import foreign_machineconfig_objects
     from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
+    from syncline.assembly.sources.playbooks import Playbooks
 
-    mine = MachineConfigSettings(settings.gitops.application.control_namespace)
-    return served_role(machineconfig_role(mine, objects=foreign_machineconfig_objects(mine)), settings)
+    reader, mine = settings.reader(), MachineConfigSettings(settings.gitops.application.control_namespace)
+    role = machineconfig_role(mine, objects=foreign_machineconfig_objects(mine))
+    return served_role(with_playbooks(role, mine, Playbooks(reader.sources), learner=reader), settings)
 
 
 def _hub(settings: ControllerSettings) -> Served:

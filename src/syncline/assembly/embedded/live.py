@@ -125,7 +125,7 @@ class LiveCluster:
     ) -> LiveManager:
         """Install what the machine-config controllers need, and run them; returns once they watch. ``config_server``:
         host and port that serve joining machines. Raises ListenError."""
-        from syncline.assembly.machines.ansible import ansible_role
+        from syncline.assembly.machines.ansible import with_playbooks
         from syncline.assembly.machines.objects import machineconfig_objects
         from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
         from syncline.assembly.machines.simulatedhosts import SimulatedHosts
@@ -135,9 +135,9 @@ class LiveCluster:
         authority = str(self.kubeconfig["clusters"][0]["cluster"].get("certificate-authority-data") or "")
         hosts = SimulatedHosts(self.machines.room.machines, self.core.clock)
         role = machineconfig_role(settings, hosts=hosts, objects=machineconfig_objects(settings, authority))
-        manager = await self.run_role(role)
         if self.reader is not None:
-            await self.run_role(ansible_role(settings, Playbooks(self.reader.sources)))
+            role = with_playbooks(role, settings, Playbooks(self.reader.sources), learner=self.reader)
+        manager = await self.run_role(role)
         if config_server is not None:
             await self._start_config_server(control_namespace, *config_server, manager.loop.cache)
         return manager

@@ -6,6 +6,7 @@ import base64
 
 from syncline import __version__
 from syncline.assembly.machines.role import MACHINE_CONFIG_MANAGER, MachineConfigSettings
+from syncline.kube.kinds.ansible import ansible_config_crd
 from syncline.kube.kinds.machineconfiguration import (
     CONTROLLER_CONFIG,
     MACHINE_CONFIG_POOL,
@@ -52,6 +53,7 @@ def foreign_machineconfig_objects(settings: MachineConfigSettings, authority: st
         _object(IMAGE_CONFIG, "cluster", {}),
         _pool("master"),
         _pool("worker"),
+        ansible_config_crd(),
     ]
 
 

@@ -20,7 +20,7 @@ def ansible_cause(over: Overview, config: Obj) -> Diagnosis:
     """Return what keeps an AnsibleConfig from its nodes: its repository, a node, or its pool."""
     ready = _condition(config, "Ready")
     if not ready:
-        fix = "does the controller of AnsibleConfigs run? it is part of `syncline up` with machine configs"
+        fix = "does the controller of AnsibleConfigs run? it is in `syncline up` and the role machineconfig"
         return Diagnosis(cause_of(config, "not read", "no controller has read it", next_action=fix), blocked=True)
     reason, message = str(ready.get("reason")), str(ready.get("message"))
     if ready.get("status") != "True":
