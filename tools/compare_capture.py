@@ -2,7 +2,9 @@
 
 Captures a playbook, then runs it with ansible-playbook alone on a tree of the same files in a root directory of its own
 (chroot, real ids, no namespaces but that of mounts; needs root), and compares every captured file with the one that is
-there: content, mode and owner. What acts on a running system (services, packages) has the same stand-ins in both.
+there: content, mode and owner. With ``--applied`` the MachineConfig is applied to a pool of simulated nodes and, by
+``syncline node-agent apply``, to a tree; the files there are compared instead. What acts on a running system (services,
+packages) has the same stand-ins in both, and this machine's ``/usr`` and ``/proc/sys`` are read-only in both.
 """
 
 from __future__ import annotations
@@ -14,14 +16,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from tools.captured_places import compared
 
 from syncline.assembly.playbooks import PROGRAM
 from syncline.sources.ansible.accounts import read_accounts
 from syncline.sources.ansible.capturing import Outcome, Wish, capture
 from syncline.sources.ansible.judging import File
-from syncline.sources.ansible.launching import Play
+from syncline.sources.ansible.launching import Play, packages_folder
+from syncline.sources.ansible.producing import Output, produce
 from syncline.sources.ansible.rooting import ALTERNATIVES, COMMANDS, MODULES, RECORDER, RootRunner, Wanted
 from syncline.sources.ansible.skeleton import skeleton
 
@@ -78,6 +83,11 @@ def alone(root: Path, given: argparse.Namespace) -> subprocess.CompletedProcess[
         inside = root / folder.lstrip("/")
         inside.mkdir(parents=True, exist_ok=True)
         mounts.append(f"mount --rbind '{folder}' '{inside}'")
+        if folder not in ("/proc", "/dev"):
+            mounts.append(f"mount -o remount,bind,ro '{inside}'")
+    mounts += _stand_ins(root)
+    mounts += [f"mount --bind /proc/sys '{root}/proc/sys'", f"mount -o remount,bind,ro '{root}/proc/sys'"]
+    mounts.append(f"mount --bind '{root}/var/usrlocal' '{root}/usr/local'")
     variables = given.variables | {"ansible_connection": "local", "ansible_package_use": "dnf"}
     (root / "vars.json").write_text(json.dumps(variables))
     (root / ".syncline/private/installed").write_text(given.installed.replace(",", "\n"))
@@ -92,6 +102,15 @@ def alone(root: Path, given: argparse.Namespace) -> subprocess.CompletedProcess[
     ]
     script = " && ".join(["mount --make-rprivate /", *mounts, " ".join(f"'{word}'" for word in command)])
     return subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False)
+
+
+def _stand_ins(root: Path) -> Iterator[str]:
+    """Mount them over ansible-core's modules: roles that say ``ansible.builtin.NAME`` look in no other place."""
+    packages = packages_folder()
+    assert packages is not None, "the capture has run with it"
+    modules = f"{packages}/ansible/modules"
+    for name in MODULES:
+        yield f"mount --bind '{root}/library/{name}.py' '{root}{modules}/{name}.py'"
 
 
 def differences(root: Path, files: tuple[File, ...]) -> Iterator[str]:
@@ -112,29 +131,47 @@ def differences(root: Path, files: tuple[File, ...]) -> Iterator[str]:
             yield f"{file.path}: mode or owner {found.st_mode & 0o7777:o} {found.st_uid}:{found.st_gid}"
 
 
-def main() -> int:
+def compare(given: argparse.Namespace, folder: Path) -> int:
+    found = captured(given)
+    for refusal in found.refusals:
+        sys.stderr.write(f"refused: {refusal}\n")
+    alone_root, files = folder / "alone", found.captured.files
+    alone_root.mkdir()
+    tree(alone_root)
+    done = alone(alone_root, given)
+    wrong = [] if given.applied else list(differences(alone_root, files))
+    sys.stdout.write(done.stdout[-600:] + done.stderr[-400:])
+    for one in wrong:
+        sys.stdout.write(f"{one}\n")
+    count = len(wrong)
+    if given.applied:
+        produced = produce(found.captured, Output.MACHINE_CONFIG, pool="worker", name="99-worker-ansible")
+        for refusal in produced.refusals:
+            sys.stderr.write(f"refused on running nodes: {refusal}\n")
+        (folder / "tree").mkdir()
+        tree(folder / "tree")
+        lines, count = compared(found.captured, produced.objects[0], alone_root, folder / "tree")
+        sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write(f"{len(files)} files captured, {count} differences\n")
+    if done.returncode:
+        sys.stdout.write("ansible-playbook alone failed: what it did not reach is not compared\n")
+    return 1 if count or found.refusals or done.returncode else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("playbook")
     parser.add_argument("--roles", action="append", default=[])
     parser.add_argument("--collections", action="append", default=[])
     parser.add_argument("--installed", default="")
+    parser.add_argument("--applied", action="store_true", help="compare what the config leaves on nodes and in a tree")
     parser.add_argument("-e", dest="variables", type=lambda text: json.loads(Path(text[1:]).read_text()), default={})
-    given = parser.parse_args()
-    found = captured(given)
-    for refusal in found.refusals:
-        sys.stderr.write(f"refused: {refusal}\n")
-    root = Path(tempfile.mkdtemp(prefix="compare-capture-"))
+    given = parser.parse_args(arguments)
+    folder = Path(tempfile.mkdtemp(prefix="compare-capture-"))
     try:
-        tree(root)
-        done = alone(root, given)
-        wrong = list(differences(root, found.captured.files))
+        return compare(given, folder)
     finally:
-        shutil.rmtree(root, ignore_errors=True)
-    sys.stdout.write(done.stdout[-600:] + done.stderr[-400:])
-    for one in wrong:
-        sys.stdout.write(f"{one}\n")
-    sys.stdout.write(f"{len(found.captured.files)} files captured, {len(wrong)} differences\n")
-    return 1 if wrong or found.refusals else 0
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
