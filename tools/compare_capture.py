@@ -105,12 +105,15 @@ def alone(root: Path, given: argparse.Namespace) -> subprocess.CompletedProcess[
 
 
 def _stand_ins(root: Path) -> Iterator[str]:
-    """Mount them over ansible-core's modules: roles that say ``ansible.builtin.NAME`` look in no other place."""
+    """Mount them over ansible-core's modules, since roles that say ``ansible.builtin.NAME`` look in no other place."""
     packages = packages_folder()
     assert packages is not None, "the capture has run with it"
     modules = f"{packages}/ansible/modules"
     for name in MODULES:
         yield f"mount --bind '{root}/library/{name}.py' '{root}{modules}/{name}.py'"
+    facts = f"{packages}/ansible/module_utils/facts/system/pkg_mgr.py"  # it looks for dnf in one place
+    (root / "pkg_mgr").write_text(Path(facts).read_text().replace("'/usr/bin/dnf'", "'/shims/dnf'"))
+    yield f"mount --bind '{root}/pkg_mgr' '{root}{facts}'"
 
 
 def differences(root: Path, files: tuple[File, ...]) -> Iterator[str]:
