@@ -114,21 +114,22 @@ def test_refusals_name_task_file_and_line_all_at_once(tmp_path: Path) -> None:
     - {name: Stamp, shell: date +%s%N > /etc/stamp}
     - {name: Restart, service: {name: other, state: stopped}}
     - name: Special
-      shell: rm /etc/fstab; mkfifo /etc/pipe; install -m 4755 /dev/null /usr/local/bin/su; touch /home/core/x
-    - {name: Live, shell: sysctl -w vm.swappiness=1; modprobe br_netfilter; dnf install vim}
+      shell: |
+        rm /etc/fstab; mkfifo /etc/pipe; install -m 4755 /dev/null /usr/local/bin/su; touch /home/core/x
+        sysctl -w vm.swappiness=1; modprobe br_netfilter; dnf install vim
 """,
         )
     )
     texts = sorted(str(one).replace(" (site.yml:", "|", 1).split("; ")[0] for one in found.refusals)
     assert texts == [
-        'task "Live"|10): it changes br_netfilter in the running kernel alone',
-        'task "Live"|10): it changes vm.swappiness in the running kernel alone',
-        'task "Live"|10): the package vim comes with no extension of the OS',
         'task "Restart"|7): it stops other.service and changes nothing that a boot would bring',
         'task "Special"|8): /etc/pipe is a device, pipe or socket',
         'task "Special"|8): /usr/local/bin/su has the special mode bits 4755',
+        'task "Special"|8): it changes br_netfilter in the running kernel alone',
+        'task "Special"|8): it changes vm.swappiness in the running kernel alone',
         'task "Special"|8): it removes /etc/fstab',
         'task "Special"|8): it writes /home/core/x, in the home of core',
+        'task "Special"|8): the package vim comes with no extension of the OS',
         'task "Stamp"|6): /etc/stamp differs between two runs of the playbook',
     ]
     assert found.text == "" and found.objects == ()

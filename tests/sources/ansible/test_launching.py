@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from syncline.sources.ansible import launching
 from syncline.sources.ansible.launching import Play, PlayLimits, find_program, prepare, run_play
-from syncline.sources.ansible.reporting import Event, State, TaskResult
+from syncline.sources.ansible.reporting import Event, PlayReport, State, TaskResult
 from syncline.sources.errors import SourceError
 
 try:
@@ -61,24 +62,50 @@ def test_a_play_reports_each_task_with_file_and_line(tmp_path: Path) -> None:
     assert dict(report.totals)["localhost"].ignored == 1
 
 
-def test_check_mode_changes_nothing_and_shows_the_difference(tmp_path: Path) -> None:
-    tasks = f"- copy: {{dest: {tmp_path}/motd, content: hello}}"
-    report = run_play(play(tmp_path, tasks, check=True))
-    assert report.succeeded and "+hello" in report.changed[0].diff
-    assert not (tmp_path / "motd").exists()
+@dataclass(frozen=True)
+class Checked:
+    """One run in check mode, which several tests read."""
+
+    report: PlayReport
+    folder: Path
+    seen: str
+    """What a task that runs even in check mode saw of its environment and of its parent's."""
 
 
-def test_the_child_sees_nothing_of_our_environment_nor_of_a_configuration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KUBECONFIG", "/secret")
-    monkeypatch.setenv("ANSIBLE_CHECK_MODE_MARKERS", "True")
-    (tmp_path / "ansible.cfg").write_text("[defaults]\nstdout_callback = minimal\n")
-    tasks = f"- shell: \"env > {tmp_path}/seen; tr '\\\\0' '\\\\n' < /proc/$PPID/environ >> {tmp_path}/seen\""
-    report = run_play(play(tmp_path, tasks), cwd=str(tmp_path))
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
+    folder = tmp_path_factory.mktemp("checked")
+    (folder / "ansible.cfg").write_text("[defaults]\nstdout_callback = minimal\n")
+    look = f"env > {folder}/seen; tr '\\\\0' '\\\\n' < /proc/$PPID/environ >> {folder}/seen"
+    tasks = f"""
+- copy: {{dest: {folder}/motd, content: hello}}
+- shell: "{look}"
+  check_mode: false
+"""
+    wanted = play(folder, tasks, check=True)
+    with (folder / "site.yml").open("a") as playbook:
+        playbook.write("- name: Web\n  hosts: web\n  tasks: []\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", "/secret")
+        patch.setenv("ANSIBLE_CHECK_MODE_MARKERS", "True")
+        report = run_play(wanted, cwd=str(folder))
     assert report.succeeded, report.why
-    seen = (tmp_path / "seen").read_text()
-    assert "KUBECONFIG" not in seen and "MARKERS" not in seen and f"HOME={Path.home()}\n" not in seen
+    return Checked(report, folder, (folder / "seen").read_text())
+
+
+def test_check_mode_changes_nothing_and_shows_the_difference(checked: Checked) -> None:
+    assert "+hello" in checked.report.changed[0].diff
+    assert not (checked.folder / "motd").exists()
+
+
+def test_the_child_sees_nothing_of_our_environment_nor_of_a_configuration(checked: Checked) -> None:
+    seen = checked.seen
+    assert "HOME=" in seen and f"HOME={Path.home()}\n" not in seen
+    assert "KUBECONFIG" not in seen and "MARKERS" not in seen
+
+
+def test_plays_without_hosts_are_named(checked: Checked) -> None:
+    assert checked.report.unmatched == ("Web",)
 
 
 def test_a_play_that_takes_too_long_is_ended_and_the_task_named(tmp_path: Path) -> None:
@@ -106,11 +133,6 @@ def test_a_playbook_that_cannot_be_read_says_where(tmp_path: Path) -> None:
     (tmp_path / "site.yml").write_text("- hosts: all\n  tasks: {name: x\n")
     report = run_play(Play(str(tmp_path / "site.yml")))
     assert report.exit_code != 0 and "site.yml" in report.why and not report.results
-
-
-def test_plays_without_hosts_are_named(tmp_path: Path) -> None:
-    (tmp_path / "site.yml").write_text("- name: Web\n  hosts: web\n  tasks: []\n")
-    assert run_play(Play(str(tmp_path / "site.yml"))).unmatched == ("Web",)
 
 
 def test_passwords_are_written_for_the_child_alone(tmp_path: Path) -> None:
