@@ -1,10 +1,10 @@
 """``python -m tools.compare_capture SITE.YML [--roles DIR] [--collections DIR] [-e @FILE] [--installed NAMES]``.
 
 Captures a playbook, then runs it with ansible-playbook alone on a tree of the same files in a root directory of its own
-(chroot, real ids, no namespaces but that of mounts; needs root), and compares every captured file with the one that is
-there: content, mode and owner. With ``--applied`` the MachineConfig is applied to a pool of simulated nodes and, by
-``syncline node-agent apply``, to a tree; the files there are compared instead. What acts on a running system (services,
-packages) has the same stand-ins in both, and this machine's ``/usr`` and ``/proc/sys`` are read-only in both.
+(chroot, real ids, no namespaces but those of mounts and processes; needs root), and compares every captured file with
+the one that is there: content, mode and owner. With ``--applied`` the MachineConfig is applied to a pool of simulated
+nodes and, by ``syncline node-agent apply``, to a tree; the files there are compared instead. What acts on a running
+system (services, packages) has the same stand-ins in both, and ``/usr`` and ``/proc/sys`` are read-only in both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from syncline.sources.ansible.producing import Output, produce
 from syncline.sources.ansible.rooting import ALTERNATIVES, COMMANDS, MODULES, RECORDER, RootRunner, Wanted
 from syncline.sources.ansible.skeleton import skeleton
 
-BOUND = ("/usr", "/proc", "/dev")
+BOUND = ("/usr", "/dev")
 
 
 def captured(given: argparse.Namespace) -> Outcome:
@@ -79,14 +79,20 @@ def alone(root: Path, given: argparse.Namespace) -> subprocess.CompletedProcess[
     site = Path(given.playbook).resolve()
     folders = [sys.prefix, sys.base_prefix, str(site.parent), *given.roles, *given.collections]
     mounts = []
+    (root / "proc").mkdir()
     for folder in (*BOUND, *folders):
         inside = root / folder.lstrip("/")
         inside.mkdir(parents=True, exist_ok=True)
         mounts.append(f"mount --rbind '{folder}' '{inside}'")
-        if folder not in ("/proc", "/dev"):
+        if folder != "/dev":
             mounts.append(f"mount -o remount,bind,ro '{inside}'")
     mounts += _stand_ins(root)
-    mounts += [f"mount --bind /proc/sys '{root}/proc/sys'", f"mount -o remount,bind,ro '{root}/proc/sys'"]
+    proc = f"'{root}/proc'"
+    mounts += [
+        f"mount -t proc proc {proc}",
+        f"mount --bind {proc}/sys {proc}/sys",
+        f"mount -o remount,bind,ro {proc}/sys",
+    ]
     mounts.append(f"mount --bind '{root}/var/usrlocal' '{root}/usr/local'")
     variables = given.variables | {"ansible_connection": "local", "ansible_package_use": "dnf"}
     (root / "vars.json").write_text(json.dumps(variables))
@@ -100,8 +106,10 @@ def alone(root: Path, given: argparse.Namespace) -> subprocess.CompletedProcess[
         "ANSIBLE_LIBRARY=/library",
         *(sys.executable, "-m", "ansible", "playbook", "-i", "/hosts", "-e", "@/vars.json", str(site)),
     ]
-    script = " && ".join(["mount --make-rprivate /", *mounts, " ".join(f"'{word}'" for word in command)])
-    return subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False)
+    words = " ".join(f"'{word}'" for word in command)
+    # A shell stays process 1: facts take any other name for that of the service manager.
+    script = " && ".join(["mount --make-rprivate /", *mounts, words]) + "; exit $?"
+    return subprocess.run(["unshare", "-mpf", "sh", "-c", script], capture_output=True, text=True, check=False)
 
 
 def _stand_ins(root: Path) -> Iterator[str]:
