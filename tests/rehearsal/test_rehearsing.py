@@ -16,11 +16,24 @@ from syncline.rehearsal.answer.answer import Answer, Doing, Outcome
 from syncline.rehearsal.given.applications import applications_of
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.world import default_world, parse_world
-from syncline.rehearsal.playing import Asked, Then, Turn
+from syncline.rehearsal.playing import Asked, Play, Then, Turn
 from syncline.rehearsal.rehearsing import Settings, rehearse
 from syncline.rehearsal.repository import IDENTITY, commit_files
 from syncline.rehearsal.scenario import ScenarioError
 
+SITE = b"- hosts: all\n  tasks:\n    - {name: the message, copy: {content: hello, dest: /etc/motd}}\n"
+ANSIBLE = b"""\
+apiVersion: syncline.dev/v1alpha1
+kind: AnsibleConfig
+metadata: {name: motd%s}
+spec:
+  repository: {repoURL: "https://git.example.com/machines.git"}
+  path: playbooks
+  playbook: site.yml
+  pool: worker
+  disruption: Drain
+"""
+POOLS = "machineConfig: true\nnodes: [{name: m, roles: [master]}, {name: w, count: 2, roles: [worker]}]\n"
 CONFIG = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colours}\ndata: {sky: blue}\n"
 ONE_NODE = "nodes: [{name: node}]\n"
 
@@ -42,6 +55,34 @@ def test_equal_rehearsals_are_equal_bytes(tmp_path: Path) -> None:
     twice = [answered(tmp_path / name, {"map.yaml": CONFIG}, ranged=False) for name in "ab"]
     first, second = (json.dumps(answer.to_obj()) for answer in twice)
     assert first == second
+
+
+def test_the_playbook_of_an_ansible_config_comes_from_the_rehearsed_repository(tmp_path: Path) -> None:
+    files = {"manifests/motd.yaml": ANSIBLE % b"", "playbooks/site.yml": SITE}
+    asked = Asked("machines", Files(files), parse_world(POOLS, Path("world.yaml"), Files({})), path="manifests")
+    play = Play(asked, tmp_path)
+    play.prepare()
+    play.commit(asked.files)
+    play.world.driver.until(lambda: _applied(play) == 2, limit_s=3600)
+    drained = [one for one in play.world.send("GET", "/api/v1/events")["items"] if one["reason"] == "Drain"]
+    assert sorted(one["involvedObject"]["name"] for one in drained) == ["w-1", "w-2"]
+
+
+def test_a_simulated_outcome_that_fails_blocks_the_rehearsal_and_names_its_message(tmp_path: Path) -> None:
+    fate = (
+        b", annotations: {syncline.dev/simulated-outcome: '%s'}"
+        % json.dumps({"fails": [{"task": "the message", "message": "disk full"}]}).encode()
+    )
+    files = {"manifests/motd.yaml": ANSIBLE % fate, "playbooks/site.yml": SITE}
+    asked = Asked("machines", Files(files), parse_world(POOLS, Path("world.yaml"), Files({})), path="manifests")
+    answer = rehearse(asked, tmp_path, Settings(ranged=False, cures=False))
+    assert answer.outcome is Outcome.BLOCKED
+    assert "disk full" in describe_answer(answer), describe_answer(answer)
+
+
+def _applied(play: Play) -> object:
+    items = play.world.send("GET", "/apis/syncline.dev/v1alpha1/ansibleconfigs")["items"]
+    return items[0].get("status", {}).get("applied") if items else None
 
 
 def test_a_manifest_that_is_refused_makes_it_fail(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.inspection.preview import observed_application
 from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
+from syncline.assembly.sources.playbooks import Playbooks
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.cause import Cause
 from syncline.base.entropy import Entropy
@@ -30,6 +31,7 @@ from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of, namespace_of, ref_of
 from syncline.kube.yaml.loading import YamlError
+from syncline.machineconfig.ansible import reading as playbooks
 from syncline.machineconfig.names import POOL
 from syncline.patterns.installing.reading import Found, Wanted
 from syncline.rehearsal.disturbing import Disturbance
@@ -38,6 +40,7 @@ from syncline.rehearsal.given.applications import Applications, applications_of,
 from syncline.rehearsal.given.definitions import missing_definitions
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.pattern import BASIC_USER, CHART, CHART_FILES, PATTERN, completed
+from syncline.rehearsal.given.playbooks import addresses_of
 from syncline.rehearsal.given.world import GivenWorld
 from syncline.rehearsal.record import Ending, Record, Recorder, Sample
 from syncline.rehearsal.repository import commit_files
@@ -118,6 +121,8 @@ class _Reader(GitSourceReader):
     def __init__(self, cache: Path) -> None:
         super().__init__(cache, allow_local=True)
         self.places: Mapping[str, str] = {}
+        self.played: Mapping[str, str] = {}
+        """Addresses under which AnsibleConfigs name the repository."""
 
     def read(
         self,
@@ -152,12 +157,21 @@ class _Reader(GitSourceReader):
         local = wanted if here is None else Wanted(here, "main", wanted.names)
         return Checkouts(self.sources).checkout(local, now)
 
+    def playbook(self, wanted: playbooks.Wanted, now: datetime) -> playbooks.Found:
+        """As :class:`~syncline.machineconfig.ansible.reading.PlaybookReader`, for AnsibleConfigs."""
+        here = self.played.get(wanted.url)
+        local = wanted if here is None else replace(wanted, url=here, revision="main")
+        found = Playbooks(self.sources).playbook(local, now)
+        return replace(found, error=self._known(found.error))
+
     def _addressed(self, found: Manifests) -> Manifests:
-        """Return errors with the addresses that people know, so that equal rehearsals have equal texts."""
-        error = found.error
-        for url, place in self.places.items():
+        return replace(found, error=self._known(found.error))
+
+    def _known(self, error: str) -> str:
+        """Return an error with the addresses that people know, so that equal rehearsals have equal texts."""
+        for url, place in {**self.played, **self.places}.items():
             error = error.replace(place, url)
-        return replace(found, error=error)
+        return error
 
 
 @dataclass
@@ -184,6 +198,7 @@ class Play:
             boots=BootTimes(seconds["shutdown"], seconds["boot"]),
             order=Entropy(f"order/{drawn}") if drawn else None,
         )
+        self.world.playbooks = self._reader
         self._disturbance = Disturbance(self.world, asked.schedule) if asked.schedule is not None else None
         self.recorder = Recorder(self.world.clock)
         self.world.core.store.subscribe(self.recorder.note)
@@ -259,6 +274,7 @@ class Play:
         patterned = any(obj["kind"] == PATTERN for obj in asked.objects)
         commit_files(completed(files, self.asked.name) if patterned else files, place)
         self._reader.places = dict.fromkeys(asked.urls, str(place))
+        self._reader.played = dict.fromkeys((*asked.urls, *addresses_of(files)), str(place))
         if patterned:
             self._reader.places = {**self._reader.places, CHART: str(place.with_name(f"{place.name}-chart"))}
             commit_files(CHART_FILES, place.with_name(f"{place.name}-chart"))

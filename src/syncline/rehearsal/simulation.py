@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from syncline.assembly.sources.playbooks import Playbooks
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.cause import Cause
 from syncline.control.virtual import NotIdleError
@@ -55,6 +56,7 @@ class Simulation:
         reader = GitSourceReader(scratch / "mirrors", allow_local=True)
         nodes = 0 if story.nodes else 1
         self.world = World(reader, seed=seed, nodes=nodes, settings=AppSettings(poll_s=60))
+        self.world.playbooks = Playbooks(reader.sources)
         self.stage = Stage(story, self.world.admin, self.world.clock, reader)
         self.commits: list[str] = []
         self.world.driver.settle()

@@ -34,6 +34,7 @@ from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request, Transport
 
 if TYPE_CHECKING:
+    from syncline.machineconfig.ansible.reading import PlaybookReader
     from syncline.patterns.argocd.instances import Instance
     from syncline.patterns.installing.reading import CheckoutReader
 
@@ -97,6 +98,8 @@ class World:
         self._rooms: list[LoopActor] = []
         """Actors of the machine-config controllers, if they run."""
         self._unfollow: Callable[[], None] = lambda: None
+        self.playbooks: PlaybookReader | None = None
+        """Reads the repositories of AnsibleConfigs; None: their controller does not run."""
         self._start(nodes)
 
     def _start(self, nodes: int) -> None:
@@ -136,6 +139,7 @@ class World:
     def start_machine_config(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
         """Install the prerequisites of the machine-config controllers and run them with one agent per machine. A second
         call restarts them on the same cluster and machines."""
+        from syncline.assembly.machines.ansible import with_playbooks
         from syncline.assembly.machines.objects import machineconfig_objects
         from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
         from syncline.assembly.machines.simulatedhosts import SimulatedHosts
@@ -144,7 +148,10 @@ class World:
         run_in_place(ensure_objects(machineconfig_objects(settings, "")), self.admin)
         hosts = SimulatedHosts(self.machines.room.machines, self.clock)
         self._unfollow()
-        actor, self._unfollow = self._started(machineconfig_role(settings, hosts=hosts), self.core, wrap)
+        role = machineconfig_role(settings, hosts=hosts)
+        if self.playbooks is not None:
+            role = with_playbooks(role, settings, self.playbooks)
+        actor, self._unfollow = self._started(role, self.core, wrap)
         self._rooms = [actor]
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
 

@@ -16,6 +16,7 @@ from syncline.kube.yaml.loading import YamlError, load
 from syncline.rehearsal.fields import Field
 from syncline.rehearsal.given.durations import GUESSES, Duration, drawn, stated
 from syncline.rehearsal.given.files import Files, read_files
+from syncline.rehearsal.given.playbooks import is_ansible_config
 from syncline.rehearsal.reading import EFFECTS
 from syncline.rehearsal.scenario import CPU, MEMORY, NodeShape, ScenarioError
 
@@ -202,4 +203,4 @@ def default_world(files: Files) -> GivenWorld:
 
 
 def _of_machines(obj: Obj) -> bool:
-    return str(obj.get("apiVersion") or "").startswith(MACHINE_CONFIGS)
+    return str(obj.get("apiVersion") or "").startswith(MACHINE_CONFIGS) or is_ansible_config(obj)
