@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 from tests.machineconfig.ansible.world import CONFIGS, MACHINE_CONFIGS, SITE, AnsibleWorld
 from tests.machineconfig.rendering import files, machine_config
 from tests.machineconfig.room import APIS, POOLS
+from tests.machineconfig.test_causes import lines
 
 from syncline.assembly.machines.simulatedplays import drift
+from syncline.cli.views.timeline import describe_timeline, draw_timeline
+from syncline.kube.kinds.ansible import ANSIBLE_CONFIG
 from syncline.kube.objects import annotations_of, dig
 from syncline.machineconfig.ansible.journal import APPLIED, DRIFTED, FAILED, JOURNAL, NOT_IDEMPOTENT, read_journal
 from syncline.machineconfig.names import CURRENT, DESIRED, STATE
+from syncline.machineconfig.nodes.timeline import Stretch, timeline_of
 
+ANSIBLE = (*ANSIBLE_CONFIG.group_kind, "")
 QUIET = "- hosts: all\n  tasks:\n    - name: a file\n      copy: {content: x, dest: /etc/x}\n"
 BOOTS = """\
 - hosts: all
@@ -70,7 +76,11 @@ def test_a_failed_task_stops_the_pool_names_what_was_done_and_is_retried_until_i
     waiting = annotations_of(world.nodes()["worker-2"])
     assert waiting[DESIRED] == waiting[CURRENT]
     world.driver.until(lambda: world.says("Degraded")["status"] == "True", limit_s=60)
+    told = lines(world, ANSIBLE, "motd")
+    assert told[0].startswith("AnsibleConfig motd Degraded") and "1 of 3 nodes have commit aaaaaaaaaaaa" in told[0]
+    assert "Node worker-1" in told[1] and "no such unit" in told[1]
     world.until_applied()
+    assert lines(world, ANSIBLE, "motd")[0].startswith("AnsibleConfig motd applied")
     assert world.entry("worker-1").phase == APPLIED and world.says("Degraded")["status"] == "False"
 
 
@@ -129,6 +139,13 @@ def test_a_run_that_takes_its_time_holds_the_pool_as_long() -> None:
     world = AnsibleWorld(nodes=2)
     world.ask(fate=json.dumps({"seconds": 600}))
     assert 1200 <= world.until_applied(2) < 1600
+    nodes = [node for name, node in world.nodes().items() if name.startswith("worker")]
+    timeline = timeline_of(world.get(f"{POOLS}/worker"), nodes, world.get("/api/v1/events")["items"], world.clock.now())
+    for each in timeline.nodes:
+        (run,) = [span for span in each.spans if span.stretch is Stretch.PLAYS]
+        assert run.until is not None and 600 <= (run.until - run.since).total_seconds() < 660
+        assert all(one.until == two.since for one, two in pairwise(each.spans)), each.spans
+    assert "▚▚▚" in describe_timeline(timeline) and "playbook runs" in draw_timeline(timeline)
 
 
 def test_a_held_or_paused_pool_runs_no_playbook() -> None:

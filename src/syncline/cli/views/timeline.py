@@ -16,8 +16,8 @@ from syncline.machineconfig.nodes.timeline import NodeTimeline, Outcome, Stretch
 
 MAX_ROWS = 60
 """Nodes in a picture: those in trouble or in progress first; the numbers below count all."""
-BAR = {Stretch.DRAINS: "▒", Stretch.REBOOTS: "█", Stretch.IN_PLACE: "▓"}
-LEGEND = "▒ drained and written   █ reboots   ▓ changed in place   › goes on"
+BAR = {Stretch.DRAINS: "▒", Stretch.REBOOTS: "█", Stretch.IN_PLACE: "▓", Stretch.PLAYS: "▚"}
+LEGEND = "▒ drained and written   █ reboots   ▓ changed in place   ▚ playbook runs   › goes on"
 MIN_BAR = 20
 """Characters of the narrowest time axis."""
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
@@ -142,13 +142,18 @@ def _seconds(length: timedelta | None) -> int | None:
 # -- as a picture ----------------------------------------------------------------------------------------------------
 
 ROW, TOP, PLOT, RIGHT = 24, 66, 640, 70
-CLASSES = {Stretch.DRAINS: "drains", Stretch.REBOOTS: "reboots", Stretch.IN_PLACE: "place"}
-WORDS = {Stretch.DRAINS: "drained and written", Stretch.REBOOTS: "reboots", Stretch.IN_PLACE: "changed in place"}
+CLASSES = {Stretch.DRAINS: "drains", Stretch.REBOOTS: "reboots", Stretch.IN_PLACE: "place", Stretch.PLAYS: "plays"}
+WORDS = {
+    Stretch.DRAINS: "drained and written",
+    Stretch.REBOOTS: "reboots",
+    Stretch.IN_PLACE: "changed in place",
+    Stretch.PLAYS: "playbook runs",
+}
 STYLE = """<style>
 .ground{fill:#fbfaf7}.title{fill:#222;font-weight:bold}.name{fill:#333}.wrong{fill:#c0392b}.faint{fill:#706b62}
-.grid{stroke:#dcd8cf}.drains{fill:#d9a441}.reboots{fill:#3b6ea5}.place{fill:#4f9d69}
+.grid{stroke:#dcd8cf}.drains{fill:#d9a441}.reboots{fill:#3b6ea5}.place{fill:#4f9d69}.plays{fill:#8a5fb0}
 @media(prefers-color-scheme:dark){.ground{fill:#1d1f21}.title{fill:#eceae4}.name{fill:#d6d3cc}.wrong{fill:#ff7b6b}
-.faint{fill:#a09c93}.grid{stroke:#3a3d40}.drains{fill:#d9a441}.reboots{fill:#6fa3dc}.place{fill:#6cbd87}}
+.faint{fill:#a09c93}.grid{stroke:#3a3d40}.drains{fill:#d9a441}.reboots{fill:#6fa3dc}.place{fill:#6cbd87}.plays{fill:#b48ad6}}
 </style>"""
 """Colours for light and dark backgrounds."""
 

@@ -50,6 +50,9 @@ class Entry:
     """When a run that is under way without an agent ends."""
     plan: str = ""
     """The digest whose check was made before the node was disturbed."""
+    began: datetime | None = None
+    """When the last run began, which later checks leave alone; ``ended`` None: it is under way."""
+    ended: datetime | None = None
 
     @property
     def open(self) -> bool:
@@ -164,6 +167,8 @@ def _entry(found: Mapping[str, Any]) -> Entry:
         str(found.get("error") or ""),
         time_or_none(found.get("until")),
         str(found.get("plan") or ""),
+        time_or_none(found.get("began")),
+        time_or_none(found.get("ended")),
     )
 
 
@@ -183,6 +188,8 @@ def entry_json(entry: Entry) -> dict[str, Any]:
         "error": entry.error,
         "until": format_time(entry.until) if entry.until is not None else "",
         "plan": entry.plan,
+        "began": format_time(entry.began) if entry.began is not None else "",
+        "ended": format_time(entry.ended) if entry.ended is not None else "",
     }
     return {key: value for key, value in found.items() if value}
 

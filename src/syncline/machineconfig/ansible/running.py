@@ -119,7 +119,8 @@ class Running:
         asked = tuple(one for one in made if one.rpartition("@")[2] != self.boot_id)
         begun = replace(old, phase=RUNNING, digest=play.digest, reboots=asked, error="")
         passed = tuple(one.rpartition("@")[0] for one in asked)
-        begun = replace(begun, at=old.at if again and old.phase == RUNNING else self.player.now(), failed=None)
+        at = old.at if again and old.phase == RUNNING else self.player.now()
+        begun = replace(begun, at=at, began=at, ended=None, failed=None)
         journal = self._write(journal.put(play.name, begun))
         found, now = self._play(play, check=False, reboots=passed), self.player.now()
         if again:  # of this run, whose earlier attempts changed the node too
@@ -132,19 +133,21 @@ class Running:
         if found.reboot is not None:
             done = replace(
                 begun.with_outcome(REBOOTING, found, now),
+                ended=now,
                 reboots=(*begun.reboots, f"{found.reboot.place}@{self.boot_id}"),
                 failed=None,
             )
             journal = self._write(journal.put(play.name, done))
             raise WantsReboot(f"AnsibleConfig {play.name}: {found.reboot.text} reboots the node", journal)
         if not found.ok:
-            journal = self._write(journal.put(play.name, begun.with_outcome(FAILED, found, now)))
+            journal = self._write(journal.put(play.name, replace(begun.with_outcome(FAILED, found, now), ended=now)))
             raise PlayFailed(failure_text(play.name, self.node, found), journal)
         return self._verified(play, journal, begun, found, passed)
 
     def _verified(self, play: Play, journal: Journal, begun: Entry, first: Outcome, passed: tuple[str, ...]) -> Journal:
         """Check that a second run would change nothing, and note that the play is applied."""
         second, now = self._play(play, check=True, reboots=passed), self.player.now()
+        begun = replace(begun, ended=now)
         if second.changed and second.failed is None and not second.error:
             journal = self._write(journal.put(play.name, begun.with_outcome(NOT_IDEMPOTENT, second, now)))
             text = f"AnsibleConfig {play.name}: NotIdempotent: a second run would change {names_of(second.changed)}"

@@ -1,13 +1,13 @@
 """Reconstructs a roll-out: when each node of a pool was targeted, drained, rebooted and done; pure.
 
 :func:`timeline_of` reads the Events of pool controller and node agents, which are the Machine Config Operator's
-(reference machine-config 3.6, 4.3), and the nodes. Events expire after about an hour: what they no longer show is left
-out, not guessed.
+(reference machine-config 3.6, 4.3), and the nodes with what their agents report of playbooks. Events expire after about
+an hour: what they no longer show is left out, not guessed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,6 +15,7 @@ from itertools import accumulate
 
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
+from syncline.machineconfig.ansible.journal import REPORT, reported
 from syncline.machineconfig.names import CURRENT, DESIRED, FAILED_STATES, REASON
 from syncline.machineconfig.pools.nodestate import is_done, mcd_state
 
@@ -33,6 +34,8 @@ class Stretch(StrEnum):
     """Down, back, its disk checked, uncordoned."""
     IN_PLACE = "in place"
     """Updated without a drain and a reboot."""
+    PLAYS = "plays"
+    """Its agent runs the playbook of an AnsibleConfig, and checks it once more."""
 
 
 class Outcome(StrEnum):
@@ -158,7 +161,7 @@ def _of_node(node: Obj, config: str, targeted: datetime | None, report: Sequence
     if ended is not None and not asked:  # it has another target since
         base = replace(base, outcome=Outcome.DONE)
     ended = ended if base.outcome is Outcome.DONE else None
-    spans = _spans(since, config, targeted, ended)
+    spans = _with_plays(_spans(since, config, targeted, ended), _plays_of(node, targeted, ended))
     if base.outcome is Outcome.DONE and not _has_ended(spans):
         return replace(base, targeted=None)  # clocks differ or were corrected, or the Event of the end has expired
     return replace(base, targeted=targeted, ended=ended, spans=spans)
@@ -191,6 +194,37 @@ def _spans(report: Sequence[_Said], config: str, targeted: datetime, ended: date
     if reboot is None:
         return (Span(Stretch.DRAINS, targeted, ended),)
     return (Span(Stretch.DRAINS, targeted, reboot), Span(Stretch.REBOOTS, reboot, ended))
+
+
+def _plays_of(node: Obj, targeted: datetime, ended: datetime | None) -> list[Span]:
+    """Return the last run of each AnsibleConfig, if it belongs to this update; it is part of it."""
+    found = []
+    for entry in reported(annotations_of(node).get(REPORT, "")).values():
+        began, until = entry.began, entry.ended
+        if began is None or began < targeted or (ended is not None and (until is None or until > ended)):
+            continue
+        if until is None or began <= until:
+            found.append(Span(Stretch.PLAYS, began, until))
+    return sorted(found, key=lambda each: each.since)
+
+
+def _with_plays(spans: tuple[Span, ...], plays: Iterable[Span]) -> tuple[Span, ...]:
+    """Return the spans with the runs cut out of those in which they fall."""
+    for play in plays:
+        spans = (*(part for span in spans for part in _cut(span, play)), play)
+    return tuple(sorted(spans, key=lambda each: each.since))
+
+
+def _cut(span: Span, play: Span) -> Iterator[Span]:
+    before = play.until is not None and play.until <= span.since
+    after = span.until is not None and span.until <= play.since
+    if before or after:
+        yield span
+        return
+    if span.since < play.since:
+        yield replace(span, until=play.since)
+    if play.until is not None and (span.until is None or play.until < span.until):
+        yield replace(span, since=play.until)
 
 
 def _last(report: Sequence[_Said], reason: str, config: str) -> datetime | None:

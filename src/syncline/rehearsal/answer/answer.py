@@ -33,6 +33,7 @@ class Doing(StrEnum):
     DRAINS = "drains"
     REBOOTS = "reboots"
     IN_PLACE = "in place"
+    PLAYS = "plays"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,12 @@ from syncline.rehearsal.answer.answer import Bar, Doing
 from syncline.rehearsal.record import Record, Version
 
 EVENT, NODE = GroupKind("", "Event"), GroupKind("", "Node")
-STRETCHES = {Stretch.DRAINS: Doing.DRAINS, Stretch.REBOOTS: Doing.REBOOTS, Stretch.IN_PLACE: Doing.IN_PLACE}
+STRETCHES = {
+    Stretch.DRAINS: Doing.DRAINS,
+    Stretch.REBOOTS: Doing.REBOOTS,
+    Stretch.IN_PLACE: Doing.IN_PLACE,
+    Stretch.PLAYS: Doing.PLAYS,
+}
 
 
 def bars_of(record: Record) -> tuple[Bar, ...]:

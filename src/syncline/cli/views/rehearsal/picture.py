@@ -26,6 +26,7 @@ CLASSES = {
     Doing.DRAINS: "drains",
     Doing.REBOOTS: "reboots",
     Doing.IN_PLACE: "place",
+    Doing.PLAYS: "plays",
 }
 MORE_STYLE = """<style>
 .sync{fill:#b9b3a6}.wave{fill:#8fb3a0}.waits{fill:none;stroke:#c0392b;stroke-dasharray:3 3}.down{fill:#c0392b}
@@ -39,6 +40,7 @@ LEGEND = (
     ("place", "hook"),
     ("drains", "drains"),
     ("reboots", "reboots"),
+    ("plays", "playbook"),
     ("waits", "waits"),
     ("down", "no ready pod"),
 )

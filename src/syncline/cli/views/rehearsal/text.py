@@ -21,6 +21,7 @@ MARKS = {
     Doing.DRAINS: "▒",
     Doing.REBOOTS: "█",
     Doing.IN_PLACE: "▓",
+    Doing.PLAYS: "▚",
 }
 MAX_ROWS = 40
 """Bars of the text; ``-o json`` has all."""
