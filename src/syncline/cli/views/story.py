@@ -154,7 +154,9 @@ def _event(event: Obj, began: datetime) -> tuple[str, ...]:
 def masked(text: str, commits: list[str]) -> str:
     """Return a transcript without what differs between runs: commits, times, generated endings, the copy's path."""
     for number, commit in enumerate(commits, 1):
-        text = text.replace(commit, f"<commit {number}>").replace(commit[:7], f"<commit-{number}>")
+        text = text.replace(commit, f"<commit {number}>")
+        for length in (12, 7):
+            text = text.replace(commit[:length], f"<commit-{number}>")
     text = re.sub(r"(?<=sync-)(\d{10}|[0-9a-f]{8}-\d{10})\b", "<time>", text)
     for pattern, shown in COUNTED:
         text = _numbered(text, pattern, shown)
