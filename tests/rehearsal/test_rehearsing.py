@@ -64,6 +64,7 @@ def test_the_playbook_of_an_ansible_config_comes_from_the_rehearsed_repository(t
     play.prepare()
     play.commit(asked.files)
     play.world.driver.until(lambda: _applied(play) == 2, limit_s=3600)
+    assert "AnsibleConfigs that name https://git.example.com/machines.git get this repository" in play.notes[0]
     drained = [one for one in play.world.send("GET", "/api/v1/events")["items"] if one["reason"] == "Drain"]
     assert sorted(one["involvedObject"]["name"] for one in drained) == ["w-1", "w-2"]
 

@@ -15,6 +15,7 @@ from syncline.assembly.sources.playbooks import Playbooks
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.cause import Cause
 from syncline.base.entropy import Entropy
+from syncline.base.masking import mask_credentials
 from syncline.cluster.machines.scripted.stages import Timing
 from syncline.cluster.machines.simulated import BootTimes
 from syncline.control.cache import Cache
@@ -274,7 +275,11 @@ class Play:
         patterned = any(obj["kind"] == PATTERN for obj in asked.objects)
         commit_files(completed(files, self.asked.name) if patterned else files, place)
         self._reader.places = dict.fromkeys(asked.urls, str(place))
-        self._reader.played = dict.fromkeys((*asked.urls, *addresses_of(files)), str(place))
+        others = [each for each in addresses_of(files) if each not in asked.urls]
+        self._reader.played = dict.fromkeys((*asked.urls, *others), str(place))
+        for url in others:
+            said = f"AnsibleConfigs that name {mask_credentials(url)} get this repository, which has their playbook"
+            self.notes += [said] if said not in self.notes else []
         if patterned:
             self._reader.places = {**self._reader.places, CHART: str(place.with_name(f"{place.name}-chart"))}
             commit_files(CHART_FILES, place.with_name(f"{place.name}-chart"))
