@@ -8,16 +8,15 @@ from datetime import datetime
 from syncline.base.cause import OR, Cause
 from syncline.cli.frame.output import age, one_line
 from syncline.cli.frame.terminal import one_cell
-from syncline.kube.objects import ObjectRef
+from syncline.explain.wording import next_step, subject_text
 
 MAX_LINES = 10
 """Limit of lines in an explanation; ``-o json`` has all of it."""
-REF_PARTS = 4
 
 
 def describe_cause(cause: Cause, now: datetime) -> str:
     """Return the head with its state and start, the indented chain below it, and the next steps, one line each."""
-    step = _next_step(cause)
+    step = next_step(cause)
     ways = [f"{word:>4}: {way}" for word, way in zip(("next", *("or",) * MAX_LINES), step.split(OR))] if step else []
     ways = ways[: MAX_LINES // 2]
     room = MAX_LINES - len(ways)
@@ -39,21 +38,4 @@ def _line(cause: Cause, depth: int, now: datetime) -> str:
     overdue = " (overdue)" if cause.until is not None and now >= cause.until else ""
     said = one_line(cause.message)
     message = f": {said}" if said else ""
-    return f"{'  ' * depth}{_subject(cause.subject)} {cause.state}{since}{overdue}{message}"
-
-
-def _subject(subject: str) -> str:
-    """Return ``Deployment demo/web`` for ``apps/Deployment/demo/web``; plain names stay."""
-    if subject.count("/") != REF_PARTS - 1 or " " in subject:
-        return subject
-    ref = ObjectRef.parse(subject)
-    return f"{ref.kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{ref.kind} {ref.name}"
-
-
-def _next_step(cause: Cause) -> str:
-    """Return the deepest advice along the most important causes; else any."""
-    for each in cause.because:
-        found = _next_step(each)
-        if found:
-            return found
-    return cause.next_action
+    return f"{'  ' * depth}{subject_text(cause.subject)} {cause.state}{since}{overdue}{message}"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from syncline.base.cause import Cause
-from syncline.kube.objects import ObjectRef
+from syncline.explain.wording import next_step, subject_text
 from syncline.rehearsal.answer.answer import Wait
 from syncline.rehearsal.record import Record
 
-REF_PARTS = 4
 MAX_CHAIN = 8
 
 
@@ -55,20 +54,3 @@ def _down(cause: Cause) -> Iterator[Cause]:
     while at is not None:
         yield at
         at = at.because[0] if at.because else None
-
-
-def next_step(cause: Cause) -> str:
-    """Return the deepest advice along the most important causes; else any."""
-    for each in cause.because:
-        found = next_step(each)
-        if found:
-            return found
-    return cause.next_action
-
-
-def subject_text(subject: str) -> str:
-    """Return ``Deployment demo/web`` for ``apps/Deployment/demo/web``; plain names stay."""
-    if subject.count("/") != REF_PARTS - 1 or " " in subject:
-        return subject
-    ref = ObjectRef.parse(subject)
-    return f"{ref.kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{ref.kind} {ref.name}"
