@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,9 +110,17 @@ def test_plays_without_hosts_are_named(checked: Checked) -> None:
     assert checked.report.unmatched == ("Web",)
 
 
+def commands() -> Iterator[str]:
+    """Return the command lines of this machine's processes."""
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            yield place.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+
+
 def test_a_play_that_takes_too_long_is_ended_and_the_task_named(tmp_path: Path) -> None:
-    report = run_play(play(tmp_path, "- {name: Wait, command: sleep 600}"), limits=PlayLimits(wall_s=6))
+    report = run_play(play(tmp_path, "- {name: Wait, command: sleep 609.5}"), limits=PlayLimits(wall_s=6))
     assert report.why == 'the play was ended in task "Wait" (site.yml:5): it took longer than 6 seconds'
+    assert not [one for one in commands() if "609.5" in one or str(tmp_path) in one], "nothing of it goes on"
 
 
 def test_a_play_ends_when_its_reader_refuses_a_result(tmp_path: Path) -> None:

@@ -234,20 +234,51 @@ def _started(prepared: Prepared, writing: int, limits: PlayLimits, cwd: str) -> 
 
 @contextlib.contextmanager
 def _ending(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """End what is left of the child's session, and reap it."""
+    """End what is left of the child, and reap it."""
     try:
         yield
     finally:
-        end_group(child.pid)
-        child.wait()
+        if child.returncode is None:
+            end_tree(child.pid)
+            child.wait()
+        else:
+            _end_group(child.pid)
         if child.stderr is not None:
             child.stderr.close()
 
 
-def end_group(process: int) -> None:
-    """Kill a process that leads its group, and the group."""
+def end_tree(process: int) -> None:
+    """Kill a process that leads its group and is not reaped yet, the group, and what descends from it.
+
+    ansible-core's workers lead sessions of their own. Each process is stopped first, so that it starts no other.
+    """
+    found, new = {process}, {process}
+    while new:
+        for each in new:
+            _send(each, signal.SIGSTOP)
+        new = {child for child, parent in _parents() if parent in found} - found
+        found |= new
+    _end_group(process)
+    for each in found:
+        _send(each, signal.SIGKILL)
+
+
+def _end_group(process: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process, signal.SIGKILL)
+
+
+def _send(process: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(process, number)
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    """Return the processes of this machine, each with its parent."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                yield int(name), int(file.read().rpartition(b")")[2].split()[1])
 
 
 class Following:
@@ -341,7 +372,7 @@ def _follow(child: subprocess.Popen[bytes], report: int, followed: Following, li
     finally:
         os.close(gone)
         if followed.ended:
-            end_group(child.pid)
+            end_tree(child.pid)
 
 
 def _write(path: Path, text: str) -> None:

@@ -25,7 +25,7 @@ from typing import IO
 from syncline.base.masking import bounded
 from syncline.base.removal import remove_tree
 from syncline.base.scratch import credentials_folder, scratch, work_folder
-from syncline.sources.ansible.launching import FIX, Play, end_group, packages_folder, prepare
+from syncline.sources.ansible.launching import FIX, Play, end_tree, packages_folder, prepare
 from syncline.sources.ansible.observing import Run, observe_run
 from syncline.sources.ansible.skeleton import skeleton
 from syncline.sources.errors import Problem, SourceError
@@ -233,7 +233,7 @@ class RootRunner:
                 output = self._read(child, spec)
             finally:
                 timer.cancel()
-                end_group(child.pid)
+                end_tree(child.pid)
                 child.wait()
             complaints.seek(max(0, complaints.seek(0, os.SEEK_END) - SAID))
             said = bounded(" ".join(complaints.read().decode("utf-8", "replace").split()))
