@@ -40,7 +40,7 @@ REST_S = 60.0
 """Virtual seconds in which what a change sets going ends."""
 SHORT_S = 5.0
 """As long as needed, so that little else happens meanwhile."""
-LEASES, FORGOTTEN = "leases", ("delete", "events")
+LEASES, FORGOTTEN, DISCOVERY = "leases", ("delete", "events"), "discovery"
 """What a hub at rest may write: renewals of leases, and Events older than an hour that go."""
 
 
@@ -258,8 +258,10 @@ def _steady(table: Table, fleet: PullFleet) -> None:
 
 
 def others_than_leases(spent: Spent) -> Counter[tuple[str, str, str]]:
-    """Return the requests of a time at rest that are neither renewals of leases nor removals of old Events."""
-    found = {key: count for key, count in spent.requests.items() if key[2] != LEASES and key[1:] != FORGOTTEN}
+    """Return the requests of a time at rest that are neither renewals of leases, nor removals of old Events, nor looks
+    of agents for kinds that the hub does not serve yet."""
+    rest = (LEASES, DISCOVERY)
+    found = {key: count for key, count in spent.requests.items() if key[2] not in rest and key[1:] != FORGOTTEN}
     return Counter(found)
 
 

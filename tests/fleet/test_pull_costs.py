@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from bench.pull import changed, others_than_leases, spending
+from bench.pull import DISCOVERY, changed, others_than_leases, spending
 from bench.pullfleet import NAMESPACE, SETS, PullFleet
 
 from syncline.cluster.storage.store import Key
@@ -66,6 +66,8 @@ def test_an_hour_in_which_nothing_changes_costs_the_hub_leases_only(fleet: PullF
         fleet.crowd.advance(3600)
     assert 45 <= sum(count for (_, _, what), count in spent.requests.items() if what == "leases") / CLUSTERS <= 65
     assert not others_than_leases(spent), "generators read what Placements decided from the watch cache"
+    looks = sum(count for (_, _, what), count in spent.requests.items() if what == DISCOVERY)
+    assert looks <= 14 * CLUSTERS, "each agent looks every ten minutes for kinds that are not served, with two requests"
     assert spent.changed == 0
 
 

@@ -212,7 +212,7 @@ def _with_plays(spans: tuple[Span, ...], plays: Iterable[Span]) -> tuple[Span, .
     """Return the spans with the runs cut out of those in which they fall."""
     for play in plays:
         spans = (*(part for span in spans for part in _cut(span, play)), play)
-    return tuple(sorted(spans, key=lambda each: each.since))
+    return tuple(sorted(spans, key=lambda each: (each.since, each.until is None, each.until or each.since)))
 
 
 def _cut(span: Span, play: Span) -> Iterator[Span]:
