@@ -227,11 +227,8 @@ def test_a_process_that_dies_now_and_then_gets_there_too(name: str) -> None:
 
 @pytest.mark.parametrize("seed", [3, 4])
 @pytest.mark.parametrize("name", SCENES)
-def test_faults_that_heal_leave_no_trace(name: str, seed: int, request: pytest.FixtureRequest) -> None:
+def test_faults_that_heal_leave_no_trace(name: str, seed: int) -> None:
     """Conflicts, lost and delayed watches, stale lists, repeated events."""
-    if (name, seed) == ("disruption-budget", 3):
-        why = "a ReplicaSet whose status writes conflict until its back-off ends is not woken again"
-        request.applymarker(pytest.mark.xfail(reason=why, strict=True))
     world = MachineWorld(seed, nodes=NODES, shuffle=True)
     faulty = FaultyTransport(world.transport, world.clock, Entropy(f"{name}/{seed}"), FaultRates())
     world.restart(faulty, keep_machines=True)

@@ -477,6 +477,8 @@ class Counter:
     kind = NAMESPACES
     reads: tuple[GroupKind, ...] = ()
 
+    predicate: Any = None
+
     def __init__(self, *, rests: bool, when: Any = None) -> None:
         self.watches = (Watch(CONFIG_MAPS, lambda obj, _: (ObjectRef("", "Namespace", "", namespace_of(obj)),), when),)
         self.passes: list[str] = []
@@ -515,6 +517,57 @@ def test_a_status_that_leaves_nothing_to_do_does_not_wake_its_own_writer(rests: 
     _config_map(bench, "one")
     bench.driver.settle()
     assert counter.passes == ["a"] * 2 * passes and _counted(bench) == "1"
+
+
+class Held(Once):
+    """A watch that shows nothing while it is held."""
+
+    held = False
+
+    def take(self, limit: int = 1000) -> list[bytes]:
+        return [] if self.held else self._inner.take(limit)
+
+    def release(self) -> None:
+        self.held = False
+        if self.on_ready is not None:
+            self.on_ready()
+
+
+class HeldBack:
+    """A server whose watch of Namespaces can be held back."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.watches: list[Held] = []
+
+    def send(self, request: Request) -> Response:
+        answer = self._inner.send(request)
+        if answer.stream is None or request.path != "/api/v1/namespaces":
+            return answer
+        self.watches.append(Held(answer.stream))
+        return Response(200, stream=self.watches[-1])
+
+
+def test_who_planned_before_the_cache_showed_its_own_write_plans_again_when_it_does() -> None:
+    """The count goes to one and back while the cache shows the old status: nothing seems left to do, and no change of
+    a label comes that would say otherwise."""
+    counter = Counter(rests=False)
+    counter.predicate = differ(labels_of)
+    bench = Bench(counter)
+    server = HeldBack(bench.transport)
+    bench.restart(counter, lambda _: server)
+    bench.namespace("a")
+    bench.driver.settle()
+    (watch,) = server.watches
+    watch.held = True
+    _config_map(bench, "one")
+    bench.driver.advance(1)
+    bench.send("DELETE", "/api/v1/namespaces/a/configmaps/one")
+    bench.driver.advance(60)
+    assert _counted(bench) == "1"
+    watch.release()
+    bench.driver.advance(1)
+    assert _counted(bench) == "0"
 
 
 def test_a_write_of_somebody_else_wakes_a_controller_at_rest() -> None:

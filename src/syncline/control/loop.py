@@ -21,6 +21,7 @@ from syncline.control.cache import Cache, same_parts
 from syncline.control.controller import ANYTHING, EVERY, HOME, Controller, MapToKeys, Predicate
 from syncline.control.executor import Execution, HandlersOf, Together, execute
 from syncline.control.informer import CRDS, WHOLE, Change, Informer, Part, Scope
+from syncline.control.ownwrites import OwnWrites
 from syncline.control.plan import (
     Apply,
     Create,
@@ -47,10 +48,8 @@ T = TypeVar("T")
 
 log = logging.getLogger("syncline.control")
 
-OWN_WRITE_PATIENCE_S = 5.0
-"""How long a key waits for its own last write to appear in the cache; then it plans without it."""
 STALE_RETRY_S = 0.02
-"""A key with a stale cache is checked again after this time, for up to :data:`OWN_WRITE_PATIENCE_S`."""
+"""A key whose cache does not show its own last write is checked again after this time."""
 
 TWINS = frozenset({GroupKind("events.k8s.io", "Event")})
 """Kinds that serve the objects of another kind again: a controller of every kind has them already."""
@@ -96,14 +95,6 @@ class _Route:
     wait_s: float = 0.0
     """Seconds from the change to the reconcile."""
     reads: frozenset[str] = ANYTHING
-
-
-@dataclass(slots=True)
-class _OwnWrite:
-    """The write that must appear in the cache before the key is planned again."""
-
-    revisions: dict[GroupKind, int]
-    deadline: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +249,7 @@ class ControlLoop:
         self.wanted_changed: Callable[[], None] = lambda: None
         self.joined: dict[str, Joined] = {}
         """The other clusters, by name."""
-        self._own_writes: dict[Key, _OwnWrite] = {}
+        self._own_writes = OwnWrites()
         self._woken: set[Key] = set()
         """Keys that were woken during their reconcile."""
         self._lost: set[Key] = set()
@@ -317,6 +308,7 @@ class ControlLoop:
     def leave(self, name: str) -> None:
         """Remove a cluster; its keys plan nothing more."""
         self.joined.pop(name, None)
+        self._own_writes.forget(name)
 
     def reached(self, name: str) -> None:
         """Wake the keys that depend on a cluster that was fully listed for the first time, was lost, or is back."""
@@ -346,6 +338,8 @@ class ControlLoop:
                 self._put_first(name, is_urgent, change, cluster)
             for key, wait in self._keys(change.old, change.new, routes, cluster).items():
                 self.queue.add(key, now + timedelta(seconds=wait) if wait else now)
+        for key in self._own_writes.take_late(cluster, self._cache_of(cluster) or self.cache):
+            self.queue.add(key, now)
 
     def _put_first(self, controller: str, is_urgent: Callable[[Obj], bool], change: Change, cluster: str) -> None:
         known = change.new if change.new is not None else change.old
@@ -421,7 +415,7 @@ class ControlLoop:
     def begin(self, key: Key) -> Reconcile:
         """Return the reconcile of a key taken from the queue. Run it to its end; it marks the key as finished."""
         now = self._clock.now()
-        if self._must_wait_for_cache(key, now):
+        if self._own_writes.must_wait(key, self._cache_of(key.cluster), now):
             self.queue.finish(key)
             self.queue.add(key, now + timedelta(seconds=STALE_RETRY_S))
             return
@@ -441,19 +435,6 @@ class ControlLoop:
             if key in self._woken:
                 self._woken.discard(key)
                 self.wake(*key)
-
-    def _must_wait_for_cache(self, key: Key, now: datetime) -> bool:
-        own = self._own_writes.get(key)
-        if own is None:
-            return False
-        cache = self._cache_of(key.cluster)
-        behind = cache is not None and any(
-            cache.observed_revision(kind) < revision for kind, revision in own.revisions.items()
-        )
-        if behind and now < own.deadline:
-            return True
-        del self._own_writes[key]
-        return False
 
     def _reconcile(self, key: Key, controller: Controller[Any]) -> Reconcile:
         cache = self._cache_of(key.cluster)
@@ -536,9 +517,8 @@ class ControlLoop:
         return self._elsewhere(cluster)
 
     def _record(self, key: Key, results: tuple[Result, ...]) -> None:
-        now = self._clock.now()
-        own, cache = self._own_writes.get(key), self._cache_of(key.cluster)
-        revisions: dict[GroupKind, int] = dict(own.revisions) if own is not None else {}
+        cache = self._cache_of(key.cluster)
+        revisions: dict[GroupKind, int] = {}
         for result in results:
             verdict = "" if result.ok else f" refused: {result.error}"
             self._note(key, result.action.describe() + result.action.address + verdict, result.action.reason)
@@ -547,7 +527,7 @@ class ControlLoop:
                 kind = ref_of(written).group_kind
                 revisions[kind] = max(revisions.get(kind, 0), int(resource_version(written)))
         if revisions:
-            self._own_writes[key] = _OwnWrite(revisions, now + timedelta(seconds=OWN_WRITE_PATIENCE_S))
+            self._own_writes.record(key, revisions, self._clock.now())
 
     def _conclude(self, key: Key, plan: Plan, results: tuple[Result, ...], last: tuple[Result, ...]) -> float:
         """Queue the key according to the outcome, or earlier after a failed action. Return the back-off in seconds, 0
