@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ FIX = "install the extra: pip install 'syncline[ansible]', or put ansible-playbo
 READ_BYTES = 65536
 SAID = 4000
 """Bytes of error output that are kept, from the end."""
+ENDING_S = 30.0
+"""How long the end of processes that were killed is waited for: only one that the kernel holds takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,29 +250,44 @@ def _ending(child: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def end_tree(process: int) -> None:
-    """Kill a process that leads its group and is not reaped yet, the group, and what descends from it.
+    """Kill a process that leads its group and is not reaped yet, the group, and what descends from it; return when
+    they have ended, at the latest after :data:`ENDING_S`.
 
     ansible-core's workers lead sessions of their own. Each process is stopped first, so that it starts no other.
     """
     found, new = {process}, {process}
-    while new:
-        for each in new:
-            _send(each, signal.SIGSTOP)
-        new = {child for child, parent in _parents() if parent in found} - found
-        found |= new
-    _end_group(process)
-    for each in found:
-        _send(each, signal.SIGKILL)
+    with contextlib.ExitStack() as stack:
+        opened: list[int] = []
+        while new:
+            for each in new:
+                with contextlib.suppress(OSError):
+                    opened.append(os.pidfd_open(each))
+                    stack.callback(os.close, opened[-1])
+                    signal.pidfd_send_signal(opened[-1], signal.SIGSTOP)
+            new = {child for child, parent in _parents() if parent in found} - found
+            found |= new
+        _end_group(process)
+        for each in opened:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(each, signal.SIGKILL)
+        _await(opened)
+
+
+def _await(processes: Iterable[int]) -> None:
+    """Wait until processes, given as open descriptors, have ended: a process that is killed ends when it is next
+    scheduled, which takes a while on a busy machine."""
+    until = time.monotonic() + ENDING_S
+    with selectors.DefaultSelector() as selector:
+        for each in processes:
+            selector.register(each, selectors.EVENT_READ)
+        while selector.get_map() and (left := until - time.monotonic()) > 0:
+            for key, _ in selector.select(left):
+                selector.unregister(key.fileobj)
 
 
 def _end_group(process: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process, signal.SIGKILL)
-
-
-def _send(process: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(process, number)
 
 
 def _parents() -> Iterator[tuple[int, int]]:
