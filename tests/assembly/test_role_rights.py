@@ -47,7 +47,7 @@ class _Playbooks:
 
     def playbook(self, _wanted: Wanted, now: datetime) -> Found:
         text = b"- hosts: all\n  tasks: [{name: a, command: x}]\n"
-        return Found(now, "a" * 40, {"site.yml": File(text)})
+        return Found(now, "a" * 40, files={"site.yml": File(text)})
 
     def learn(self, _book: Any) -> None:
         self.learned += 1

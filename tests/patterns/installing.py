@@ -37,7 +37,7 @@ class Repositories:
         if self.fails or wanted.url not in self.files:
             return Found(now, error=self.fails or f"{wanted.url}: not found")
         files = {path: text.encode() for path, text in self.files[wanted.url].items()}
-        return Found(now, hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest(), Checkout.of(files))
+        return Found(now, hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest(), checkout=Checkout.of(files))
 
     def read(
         self, sources: tuple[Any, ...], revisions: tuple[str, ...], now: datetime, context: RenderContext = NO_CONTEXT

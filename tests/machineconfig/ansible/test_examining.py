@@ -86,7 +86,7 @@ def test_tasks_say_what_they_need_by_tags_and_by_rebooting(text: str, says: str)
 def judged(texts: dict[str, str], **spec: Any) -> tuple[str, ...]:
     files = {path: File(text.encode()) for path, text in texts.items()}
     config = {"metadata": {"name": "x"}, "spec": {"playbook": "site.yml", "pool": "worker"} | spec}
-    return play_of(config, Found(datetime(2026, 1, 1, tzinfo=UTC), "a" * 40, files))[2]
+    return play_of(config, Found(datetime(2026, 1, 1, tzinfo=UTC), "a" * 40, files=files))[2]
 
 
 def test_collections_are_pinned_and_there() -> None:

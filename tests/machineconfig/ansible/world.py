@@ -44,7 +44,7 @@ class Repository:
     def playbook(self, _wanted: Wanted, now: datetime) -> Found:
         self.reads += 1
         files = {path: File(text.encode()) for path, text in self.texts.items()}
-        return Found(now, error=self.error) if self.error else Found(now, self.commit, files)
+        return Found(now, error=self.error) if self.error else Found(now, self.commit, files=files)
 
     def push(self, commit: str, **texts: str) -> None:
         self.commit = commit * 40

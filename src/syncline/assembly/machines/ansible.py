@@ -14,12 +14,13 @@ from syncline.base.clock import Clock
 from syncline.cluster.access.users import service_account_user
 from syncline.control.cache import Cache
 from syncline.control.controller import Watch
+from syncline.control.fetching import FetchHandler
 from syncline.control.informer import Scope
 from syncline.control.loop import ControlLoop
 from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.objects import GroupKind
 from syncline.machineconfig.ansible.controller import ANSIBLE, ansible_controller
-from syncline.machineconfig.ansible.reading import PlaybookHandler, PlaybookReader, PlaybookStore, ReadPlaybook
+from syncline.machineconfig.ansible.reading import Found, PlaybookReader, PlaybookStore, ReadPlaybook
 
 LEARNED: Final = (SECRETS, GroupKind("", "ConfigMap"), APP_PROJECT.group_kind)
 """What a reader of repositories learns of the control namespace: credentials, known hosts, rules."""
@@ -34,7 +35,7 @@ def ansible_role(settings: MachineConfigSettings, reader: PlaybookReader, *, lea
     watches = tuple(Watch(kind, lambda _obj, _cache: ()) for kind in learned)
 
     def handlers(cache: Cache, clock: Clock) -> Mapping[type, Handler]:
-        handler = PlaybookHandler(reader, store, clock)
+        handler = FetchHandler(reader.playbook, Found, store, clock)
         return {ReadPlaybook: Taught(handler, Teacher(learner, cache, namespace))}
 
     def follow(_loop: ControlLoop, wake: Wake) -> Callable[[], None]:

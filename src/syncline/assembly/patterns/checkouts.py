@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from syncline.assembly.sources.administered import read_administered
 from syncline.patterns.installing.checkout import Checkout
 from syncline.patterns.installing.reading import Found, Wanted
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git.mirrors import Freshness
-from syncline.sources.remote.turns import computing
 from syncline.sources.sourcing import Sources
 from syncline.sources.tree import Entry, Tree
-from syncline.sources.workers.read_scope import ReadScope, read_scope
 
-READ_LIMIT_S: Final = 900.0
 MAX_BYTES: Final = 8 * 1024 * 1024
 """Limit of all values files of one pattern."""
 MAX_PATHS: Final = 200_000
@@ -24,24 +21,18 @@ MAX_PATHS: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Checkouts:
-    """A :class:`~syncline.patterns.installing.reading.CheckoutReader`. The person who makes a Pattern names its
-    repository, as an administrator does: it is read with its credentials, without a project's leave."""
+    """A :class:`~syncline.patterns.installing.reading.CheckoutReader`."""
 
     sources: Sources
 
     def checkout(self, wanted: Wanted, now: datetime) -> Found:
-        with read_scope(ReadScope(now, "", wanted.url, asked=True, limit_s=READ_LIMIT_S)):
-            try:
-                freshness = Freshness(now, None, asked=True)
-                opened = self.sources.of_generator(
-                    wanted.url, wanted.revision, "", freshness, trusted=True, signed=False
-                )
-                repository, resolved = opened
-                tree = repository.tree(resolved)
-                with computing():
-                    return Found(now, resolved.sha, checkout_of(tree, wanted.names))
-            except SourceError as error:
-                return Found(now, error=str(error))
+        try:
+            commit, found = read_administered(
+                self.sources, wanted, "", now, lambda tree: checkout_of(tree, wanted.names)
+            )
+        except SourceError as error:
+            return Found(now, error=str(error))
+        return Found(now, commit, checkout=found)
 
 
 def checkout_of(tree: Tree, names: tuple[str, ...]) -> Checkout:

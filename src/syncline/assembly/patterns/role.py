@@ -16,6 +16,7 @@ from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
 from syncline.cluster.access.users import service_account_user
 from syncline.control.cache import Cache
+from syncline.control.fetching import FetchHandler
 from syncline.control.loop import ControlLoop
 from syncline.kube.kinds.applicationset import application_set_crd
 from syncline.kube.kinds.argoproj import crds
@@ -28,7 +29,7 @@ from syncline.patterns.argocd.plan import MANAGER
 from syncline.patterns.installing.admission import pattern_admission
 from syncline.patterns.installing.config import ARGO, LEGACY_ARGO, LEGACY_OPERATOR_NAMESPACE
 from syncline.patterns.installing.controller import PATTERN_CONTROLLER, pattern_controller
-from syncline.patterns.installing.reading import CheckoutHandler, CheckoutReader, CheckoutStore, ReadCheckout
+from syncline.patterns.installing.reading import CheckoutReader, CheckoutStore, Found, ReadCheckout
 
 NAMESPACE: Final = LEGACY_OPERATOR_NAMESPACE
 """Of the operator, as upstream's."""
@@ -60,7 +61,7 @@ def patterns_role(
     argo = ArgoSettings(settings.control_namespace, settings.cluster_wide)
 
     def handlers(cache: Cache, clock: Clock) -> Mapping[type, Handler]:
-        read = CheckoutHandler(reader, store, clock)
+        read = FetchHandler(reader.checkout, Found, store, clock)
         return {ReadCheckout: Taught(read, Teacher(learner, cache, ARGO)), **instances.handlers()}
 
     def follow(_loop: ControlLoop, wake: Wake) -> Callable[[], None]:

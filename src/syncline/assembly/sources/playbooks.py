@@ -6,39 +6,31 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from syncline.assembly.sources.administered import read_administered
 from syncline.machineconfig.ansible.content import MAX_BYTES, MAX_FILES, File
 from syncline.machineconfig.ansible.examining import COLLECTIONS
 from syncline.machineconfig.ansible.reading import Found, Wanted
 from syncline.sources.errors import Problem, SourceError
-from syncline.sources.git.mirrors import Freshness
-from syncline.sources.remote.turns import computing
 from syncline.sources.sourcing import Sources
-from syncline.sources.tree import Entry, Tree, clean_path
-from syncline.sources.workers.read_scope import ReadScope, read_scope
+from syncline.sources.tree import Entry, Tree
 
-READ_LIMIT_S: Final = 900.0
 EXECUTABLE: Final = "100755"
 
 
 @dataclass(frozen=True, slots=True)
 class Playbooks:
-    """A reader of playbooks. Who makes an AnsibleConfig is root on nodes and
-    names its repository as an administrator does: it is read with its credentials, without a project's leave."""
+    """A :class:`~syncline.machineconfig.ansible.reading.PlaybookReader`."""
 
     sources: Sources
 
     def playbook(self, wanted: Wanted, now: datetime) -> Found:
-        with read_scope(ReadScope(now, "", wanted.url, asked=True, limit_s=READ_LIMIT_S)):
-            try:
-                freshness = Freshness(now, None, asked=True)
-                repository, resolved = self.sources.of_generator(
-                    wanted.url, wanted.revision, "", freshness, trusted=True, signed=False
-                )
-                tree = repository.tree(resolved, clean_path(wanted.path))
-                with computing():
-                    return Found(now, resolved.sha, files_of(tree, wanted))
-            except SourceError as error:
-                return Found(now, error=str(error))
+        try:
+            commit, files = read_administered(
+                self.sources, wanted, wanted.path, now, lambda tree: files_of(tree, wanted)
+            )
+        except SourceError as error:
+            return Found(now, error=str(error))
+        return Found(now, commit, files=files)
 
 
 def files_of(tree: Tree, wanted: Wanted) -> dict[str, File]:

@@ -97,7 +97,7 @@ def plan_ansible_config(place: str, folder: Path) -> None:
         raise CommandFailed(f"-f {place}: {len(configs)} AnsibleConfigs; give one", USAGE)
     config = configs[0]
     try:
-        found = Found(_EPOCH, "0" * 40, _files(folder, wanted_of(config).collections))
+        found = Found(_EPOCH, "0" * 40, files=_files(folder, wanted_of(config).collections))
         play, packed, refusals = play_of(config, found)
     except (ContentError, DurationError, KeyError) as error:
         raise CommandFailed(f"AnsibleConfig {name_of(config)}: {error}", USAGE) from error

@@ -104,7 +104,7 @@ def _unknown(observed: PatternObserved) -> str:
 def _drift(observed: PatternObserved) -> tuple[str, str]:
     """Return that the repository is at the commit of its origin, or that it is not; both empty: not known."""
     mine, origin = observed.found, observed.origin
-    if mine is None or origin is None or not mine.commit or not origin.commit:
+    if mine is None or origin is None or mine.error or origin.error:
         return "", ""
     if mine.commit == origin.commit:
         return "Git repositories are in sync", ""
