@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from cryptography import x509
@@ -81,14 +82,15 @@ class SigningRequestKind(Kind):
         super().prepare_update(new, old, ctx, "status" if subresource == "approval" else subresource)
         if not subresource and old.get("spec") is not None:
             new["spec"] = old["spec"]
-        if subresource == "approval" and dig(old, "status", "certificate"):
-            new["status"] = {**(new.get("status") or {}), "certificate": old["status"]["certificate"]}
-        elif subresource == "approval":
-            (new.get("status") or {}).pop("certificate", None)
-        if subresource in ("status", "approval"):
-            if subresource == "status":
-                _keep_decisions(new, old)
-            _stamp(new, old, format_time(ctx.now))
+        if subresource == "approval":
+            given = dig(old, "status", "certificate")
+            status = {key: value for key, value in (new.get("status") or {}).items() if key != "certificate"}
+            if given or new.get("status"):
+                new["status"] = status | ({"certificate": given} if given else {})
+        if subresource in ("status", "approval") and len(_conditions(new)) == len(_listed(new)) > 0:
+            kept = _kept_decisions(new, old) if subresource == "status" else {}
+            stamped = _stamped(new, old, kept, format_time(ctx.now))
+            new["status"] = new["status"] | {"conditions": stamped}
 
     def content_causes(self, obj: Obj) -> list[FieldCause]:
         return [*_spec_causes(obj.get("spec") or {}), *_condition_causes(obj, None)]
@@ -172,29 +174,37 @@ def _signer_causes(signer: str) -> list[FieldCause]:
 # --- conditions and the certificate --------------------------------------------------------------------------------
 
 
+def _listed(obj: Obj | None) -> list[Any]:
+    found = dig(obj or {}, "status", "conditions", default=None)
+    return found if isinstance(found, list) else []
+
+
 def _conditions(obj: Obj | None, kinds: tuple[str, ...] = ()) -> list[Obj]:
-    listed = dig(obj or {}, "status", "conditions", default=None) or []
-    return [one for one in listed if isinstance(one, dict) and (not kinds or one.get("type") in kinds)]
+    return [one for one in _listed(obj) if isinstance(one, dict) and (not kinds or one.get("type") in kinds)]
 
 
-def _keep_decisions(new: Obj, old: Obj) -> None:
-    """Restore the decisions in a status write that has as many of them."""
+def _kept_decisions(new: Obj, old: Obj) -> dict[int, Obj]:
+    """Return the stored decisions by their places in a status write that has as many of them."""
+    kept: dict[int, Obj] = {}
+    listed = _conditions(new)
     for kind in DECISIONS:
-        mine, theirs = _conditions(new, (kind,)), _conditions(old, (kind,))
-        if len(mine) == len(theirs):
-            for condition, kept in zip(mine, theirs, strict=True):
-                if condition is not kept:  # a write shares with the stored object what it leaves alone
-                    condition.clear()
-                    condition.update(kept)
+        mine = [index for index, one in enumerate(listed) if one.get("type") == kind]
+        theirs = _conditions(old, (kind,))
+        kept |= zip(mine, theirs) if len(mine) == len(theirs) else ()
+    return kept
 
 
-def _stamp(new: Obj, old: Obj, now: str) -> None:
+def _stamped(new: Obj, old: Obj, kept: Mapping[int, Obj], now: str) -> list[Obj]:
+    """Return the conditions with their times; in place they might be those of the stored object."""
     before = {one.get("type"): one for one in _conditions(old)}
-    for condition in _conditions(new):
-        condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
+    made = []
+    for index, one in enumerate(_conditions(new)):
+        condition = kept.get(index, one)
         same = before.get(condition.get("type"), {})
-        kept = same.get("lastTransitionTime") if same.get("status") == condition.get("status") else None
-        condition["lastTransitionTime"] = condition.get("lastTransitionTime") or kept or now
+        last = same.get("lastTransitionTime") if same.get("status") == condition.get("status") else None
+        times = {"lastUpdateTime": now, "lastTransitionTime": last or now}
+        made.append(condition | {key: condition.get(key) or time for key, time in times.items()})
+    return made
 
 
 def _condition_causes(new: Obj, old: Obj | None) -> list[FieldCause]:

@@ -1,0 +1,7 @@
+"""``python -m syncline``: the command ``syncline``."""
+
+import sys
+
+from syncline.cli.main import main
+
+sys.exit(main())
