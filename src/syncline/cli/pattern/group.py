@@ -10,6 +10,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "render": ("pattern.render:render_group", "Print the objects that values of a cluster group stand for."),
     "plan": ("pattern.plan:plan_group", "Print the waves of a cluster group, and what holds each of them."),
     "rehearse": ("pattern.rehearse:rehearse", "Install a pattern in virtual time, and show what happened."),
+    "races": ("pattern.races:races_of_group", "Print pairs of operators whose outcome depends on their order."),
     "install": ("pattern.install:install", "Install a pattern: make its Pattern object, and its Secrets first."),
     "uninstall": ("pattern.install:uninstall", "Delete a Pattern; with --prune what it installed, too."),
     "list": ("pattern.show:list_patterns", "List Patterns, and where their installation is."),

@@ -80,11 +80,11 @@ def rehearse(
     from syncline.rehearsal.scenario import ScenarioError
 
     limit = _limit(within)
-    given = _operators(catalogs, behaviours)
+    given = given_operators(catalogs, behaviours)
     asked = replace(
         _installation(folder, group, given, layers),
         copies=_copies(copies),
-        objects=_objects(objects),
+        objects=given_objects(objects),
         platform=Platform(platform, openshift),
     )
     try:
@@ -103,7 +103,8 @@ def _limit(text: str) -> timedelta:
         raise CommandFailed(f"--within {text}: {error}", USAGE) from error
 
 
-def _operators(catalogs: tuple[str, ...], behaviours: Path | None) -> tuple[FolderCatalogs, Behaviours]:
+def given_operators(catalogs: tuple[str, ...], behaviours: Path | None) -> tuple[FolderCatalogs, Behaviours]:
+    """Return catalogues and what operators do, as options name them. Raises CommandFailed."""
     from syncline.assembly.operators.folders import FolderCatalogs, FolderError, parse_catalogs, read_behaviours
 
     try:
@@ -135,7 +136,8 @@ def _installation(
     return Installation(folder, name, group, *operators, spec, files)
 
 
-def _objects(files: tuple[Path, ...]) -> list[Obj]:
+def given_objects(files: tuple[Path, ...]) -> list[Obj]:
+    """Return the objects of files. Raises CommandFailed."""
     try:
         return [one for file in files for one in load_all(file.read_bytes(), file=str(file)).values]
     except YamlError as error:

@@ -26,7 +26,7 @@ from syncline.patterns.operators.catalogs.standins import definitions_of
 MOST_CHARS: Final = 200_000
 MOST_DUE: Final = 1_000
 """Lines that an operator carries out, over all objects that trigger them."""
-_PLACE: Final = re.compile(r"\$\{(?P<name>[a-zA-Z][a-zA-Z0-9.-]*)\}")
+PLACE: Final = re.compile(r"\$\{(?P<name>[a-zA-Z][a-zA-Z0-9.-]*)\}")
 
 
 class BehaviourError(ValueError):
@@ -217,7 +217,7 @@ def _filled(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, list):
         return [_filled(one, names) for one in value]
     if isinstance(value, str):
-        return _PLACE.sub(lambda found: names.get(found["name"], found[0]), value)
+        return PLACE.sub(lambda found: names.get(found["name"], found[0]), value)
     return value
 
 
