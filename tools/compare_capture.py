@@ -66,12 +66,12 @@ def tree(root: Path) -> None:
     if ALTERNATIVES.is_dir():
         shutil.copytree(ALTERNATIVES, root / "etc/alternatives", symlinks=True)
     text = RECORDER.read_text()
-    for name, path, shebang in (
+    for name, place, shebang in (
         *((name, f"shims/{name}", sys.executable) for name in COMMANDS),
         *((f"module {name}", f"library/{name}.py", "/usr/bin/python") for name in MODULES),
     ):
-        (root / path).write_text(f"#!{shebang}\n" + text.replace('ROLE = ""', f'ROLE = "{name}"', 1))
-        (root / path).chmod(0o755)
+        (root / place).write_text(f"#!{shebang}\n" + text.replace('ROLE = ""', f'ROLE = "{name}"', 1))
+        (root / place).chmod(0o755)
 
 
 def alone(root: Path, given: argparse.Namespace) -> subprocess.CompletedProcess[str]:
