@@ -26,8 +26,9 @@ from syncline.sources.ansible.rooting import RootRunner, Wanted
 from syncline.sources.errors import SourceError
 
 NODE = GVK("", "v1", "Node")
-MAX_INVENTORY = 1024 * 1024
+MAX_TEXT = 1024 * 1024
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_PATH = click.Path(exists=True, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -60,7 +61,7 @@ class _Given:
 @click.option("-o", "--output", type=click.Choice([each.value for each in Output]), default="mc", show_default=True)
 @click.option("--name", default="", help="Of the MachineConfig; by default 99-POOL-ansible.")
 @click.option("--first-boot", is_flag=True, help="For new machines: users, links and folders as Ignition makes them.")
-@click.option("--inventory", type=_FILE, help="An inventory in INI or YAML; variables of groups and hosts count.")
+@click.option("--inventory", type=_PATH, help="A file or folder, as ansible-playbook takes it; with its group_vars.")
 @click.option("--host", default="", help="The host of the inventory to capture for; by default the only one.")
 @click.option("-e", "--extra-vars", "variables", multiple=True, help="KEY=VALUE, or @FILE in YAML; repeatable.")
 @click.option("--tags", multiple=True, help="Run these alone; repeatable.")
@@ -69,7 +70,7 @@ class _Given:
 @click.option("--collections", multiple=True, type=_FOLDER, help="Holds ansible_collections; repeatable.")
 @click.option("--roles", multiple=True, type=_FOLDER, help="Holds roles; repeatable.")
 @click.option("--project", type=_FOLDER, help="The folder that the playbook sees; by default its own.")
-@click.option("--tree", type=click.Path(exists=True, path_type=Path), help="The pool's OS: a folder or a tar archive.")
+@click.option("--tree", type=_PATH, help="The pool's OS: a folder or a tar archive.")
 @click.option("--installed", multiple=True, help="Packages that the OS has, by name; repeatable, with commas.")
 @click.option("--facts-from", default="", help="A file as `ansible -m setup` prints it, or a node of the cluster.")
 @click.option("--network", is_flag=True, help="Let tasks use this machine's network.")
@@ -100,11 +101,14 @@ def capture_playbook(
     below = os.path.relpath(playbook.resolve(), folder)
     if below.startswith(".."):
         raise CommandFailed(f"--project {folder} does not contain {playbook}", USAGE)
+    if facts_from and options.inventory and not options.host:
+        raise CommandFailed("--facts-from with --inventory: name the host that has them by --host", USAGE)
     facts = _facts(facts_from, kubeconfig, context) if facts_from else b""
     wanted = Wanted(
         folder,
         below,
         _play(options, pool),
+        inventory=options.inventory.resolve() if options.inventory else None,
         tree=tree.resolve() if tree else None,
         installed=tuple(word.strip() for each in installed for word in each.split(",") if word.strip()),
         facts=facts,
@@ -133,13 +137,10 @@ def _print(found: Outcome, subject: str) -> int:
 
 
 def _play(given: _Given, pool: str) -> Play:
-    inventory = f"[{pool}]\nlocalhost\n"
-    if given.inventory is not None:
-        inventory = _text(given.inventory, "--inventory")
     password = _text(given.vault_password_file, "--vault-password-file") if given.vault_password_file else ""
     return Play(
         "",
-        inventory=inventory,
+        inventory=f"[{pool}]\nlocalhost\n",
         limit=given.host,
         tags=given.tags,
         skip_tags=given.skip_tags,
@@ -151,8 +152,8 @@ def _play(given: _Given, pool: str) -> Play:
 
 
 def _text(path: Path, option: str) -> str:
-    if path.stat().st_size > MAX_INVENTORY:
-        raise CommandFailed(f"{option} {path}: more than {MAX_INVENTORY} bytes", USAGE)
+    if path.stat().st_size > MAX_TEXT:
+        raise CommandFailed(f"{option} {path}: more than {MAX_TEXT} bytes", USAGE)
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -19,6 +19,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -31,9 +32,11 @@ from syncline.sources.ansible.skeleton import skeleton
 from syncline.sources.errors import Problem, SourceError
 
 OURS = "/.syncline"
-PRIVATE, PLAY, BASE, PACKAGES, HOST, SHIMS = (
-    f"{OURS}/{name}" for name in ("private", "play", "base", "packages", "host", "shims")
+PRIVATE, PLAY, BASE, PACKAGES, HOST, SHIMS, INVENTORY = (
+    f"{OURS}/{name}" for name in ("private", "play", "base", "packages", "host", "shims", "inventory")
 )
+BESIDE = ("group_vars", "host_vars")
+"""Folders that Ansible reads beside an inventory."""
 RECORDER = Path(__file__).parent / "captured-root" / "recorder.py"
 RECORDED = "/run/.syncline/recorded"
 SYSTEMD = "/run/systemd/system"
@@ -94,6 +97,8 @@ class Wanted:
     playbook: str
     play: Play
     """Its ``playbook`` is filled in here."""
+    inventory: Path | None = None
+    """A file, with the variables beside it, or a folder, in every form that Ansible knows; None: the play's text."""
     tree: Path | None = None
     """A folder or a tar archive of the pool's OS; None: the minimal tree."""
     installed: tuple[str, ...] = ()
@@ -124,6 +129,7 @@ class RootRunner:
             play = replace(
                 wanted.play,
                 playbook=f"{PLAY}/{wanted.playbook}",
+                inventory=_inventory_inside(wanted) or wanted.play.inventory,
                 interpreter=f"{PRIVATE}/python",
                 variables=variables,
                 collections=tuple(inside for _, inside in shared["collections"]),
@@ -168,12 +174,13 @@ class RootRunner:
             for name in COMMANDS:
                 script = f"#!{PRIVATE}/python\n{_as(name)}".encode()
                 tar.addfile(_info(f"{SHIMS}/{name}", tarfile.REGTYPE, 0o755, len(script)), io.BytesIO(script))
-            for source, target, most in (
-                (private, PRIVATE, self.limits.play_bytes),
-                (wanted.folder, PLAY, self.limits.play_bytes),
+            most, files = self.limits.play_bytes, self.limits.files
+            for info, content in chain(
+                _folder_members(private, PRIVATE, most, files),
+                _folder_members(wanted.folder, PLAY, most, files),
+                _inventory_members(wanted, most, files),
             ):
-                for info, content in _folder_members(source, target, most, self.limits.files):
-                    tar.addfile(_ours(info), io.BytesIO(content) if content is not None else None)
+                tar.addfile(_ours(info), io.BytesIO(content) if content is not None else None)
         archive.flush()
         archive.seek(0)
 
@@ -447,6 +454,31 @@ def _folder_members(top: Path, target: str, most: int, files: int, without: tupl
     for name in without:
         if name in ("sys", "dev", "run", "boot", "usr") and not os.path.islink(top / name):
             yield _info(f"/{name}", tarfile.DIRTYPE, 0o755), None
+
+
+def _inventory_inside(wanted: Wanted) -> str:
+    """Where the root has the inventory: in the playbook's folder if it lies there, else in a folder of its own."""
+    if wanted.inventory is None:
+        return ""
+    if wanted.inventory.is_relative_to(wanted.folder):
+        return f"{PLAY}/{wanted.inventory.relative_to(wanted.folder)}"
+    return f"{INVENTORY}/{wanted.inventory.name}"
+
+
+def _inventory_members(wanted: Wanted, most: int, files: int) -> Iterator[_Member]:
+    given = wanted.inventory
+    if given is None or given.is_relative_to(wanted.folder):
+        return
+    yield _info(INVENTORY, tarfile.DIRTYPE, 0o755), None
+    if given.is_dir():
+        yield from _folder_members(given, f"{INVENTORY}/{given.name}", most, files)
+        return
+    with given.open("rb") as file:
+        content = file.read(most)
+    yield _info(f"{INVENTORY}/{given.name}", tarfile.REGTYPE, given.stat().st_mode & 0o777, len(content)), content
+    for name in BESIDE:
+        if (given.parent / name).is_dir():
+            yield from _folder_members(given.parent / name, f"{INVENTORY}/{name}", most, files)
 
 
 def _archive_members(path: Path, made: Path, limits: RootLimits) -> Iterator[_Member]:
