@@ -49,7 +49,8 @@ class Scan:
             look = now.get(path)
             was = _kind(before) if before else {}
             if look is None:
-                yield {"path": path, "kind": "gone", "was": was}
+                target = os.fsdecode(mark) if before and stat.S_ISLNK(before[0]) else ""
+                yield {"path": path, "kind": "gone", "was": was, "target": target}
                 continue
             found: dict[str, object] = {"path": path, **_kind(look), "was": was}
             names = [name for name in os.listxattr(path, follow_symlinks=False) if name != "security.selinux"]

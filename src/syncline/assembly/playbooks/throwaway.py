@@ -196,21 +196,21 @@ def _mount_again() -> None:
 def _extract(descriptor: int, root: str) -> None:
     """Fill the root. The archive may be hostile: what it does, it does to this root, which is left afterwards."""
     with os.fdopen(descriptor, "rb") as file, tarfile.open(fileobj=file, mode="r:") as archive:
+        archive.extraction_filter = lambda member, _: member  # as an attribute, because Python 3.11.3 knows no argument
         for member in archive:
             if member.isdev() or not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
                 continue
-            archive.extract(member, root, set_attrs=not member.issym(), numeric_owner=True, filter=_as_it_is)
+            archive.extract(_as_it_is(member), root, set_attrs=not member.issym(), numeric_owner=True)
 
 
-def _as_it_is(member: tarfile.TarInfo, _: str) -> tarfile.TarInfo:
+def _as_it_is(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Names stay below the root; a single id stands for all where no others are mapped."""
     if ".." in member.name.split("/"):
         raise SandboxError(f"{member.name[:200]!r}: a name of the tree that leaves it")
-    member.name = member.name.lstrip("/")
-    single = _mapped() == 1
-    return member.replace(
-        uid=0 if single else member.uid, gid=0 if single else member.gid, uname="", gname="", deep=False
-    )
+    member.name, member.uname, member.gname = member.name.lstrip("/"), "", ""
+    if _mapped() == 1:
+        member.uid = member.gid = 0
+    return member
 
 
 def _mapped() -> int:

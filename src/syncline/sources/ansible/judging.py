@@ -242,7 +242,11 @@ class _Paths:
         """An alias or mask that was taken away."""
         unit = _UNIT.fullmatch(entry.path)
         if unit and entry.was.kind == "link":
-            self._unit(unit[1], mask=False)
+            named = entry.target.rpartition("/")[2]
+            if entry.target in ("", "/dev/null"):
+                self._unit(unit[1], mask=False)
+            elif named != unit[1]:
+                self._unit(named, enabled=False)
             return True
         return entry.path.startswith(f"{UNITS}/") and entry.was.kind == "dir"
 
@@ -311,7 +315,8 @@ class _Paths:
         path = path.replace("/var/home/", "/home/", 1).replace("/var/roothome", "/root", 1)
         for user in self._after.users:
             home = user.home.rstrip("/")
-            own = (user.uid >= 1000 or user.name == "root") and home not in ("", "/")
+            person = user.uid >= 1000 or user.name == "root" or home.startswith("/home/")
+            own = person and home not in ("", "/")
             if own and (path == home or path.startswith(f"{home}/")):
                 return user
         return None

@@ -47,6 +47,7 @@ class Entry:
     form: Form
     was: Form
     target: str = ""
+    """Of a link; of one that was removed, its former one."""
     content: bytes | None = field(default=None, repr=False)
     """None: not a file, or larger than what is captured."""
     size: int = 0

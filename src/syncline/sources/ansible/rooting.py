@@ -396,10 +396,19 @@ def _tree(tree: Path | None, limits: RootLimits) -> Iterator[tuple[str, Iterator
     elif tree.is_dir():
         if not (tree / "usr").is_dir():
             raise SourceError(Problem.INVALID, f"{tree}: not a root file system, it has no usr", field="--tree")
-        yield str(tree / "usr"), _folder_members(tree, "/", limits.tmpfs_bytes, limits.files, NOT_COPIED)
+        members = _folder_members(tree, "/", limits.tmpfs_bytes, limits.files, NOT_COPIED)
+        yield str(tree / "usr"), chain(members, _local_members(tree, limits))
     else:
         with _made_folder() as made:
-            yield str(made / "usr"), _archive_members(tree, made, limits)
+            members = _archive_members(tree, made, limits)
+            yield str(made / "usr"), chain(members, _local_members(made, limits))
+
+
+def _local_members(top: Path, limits: RootLimits) -> Iterator[_Member]:
+    """``/usr/local`` of a tree that is no CoreOS, where it is no link: what nodes write there lies below ``/var``."""
+    local = top / "usr/local"
+    if local.is_dir() and not local.is_symlink():
+        yield from _folder_members(local, "/var/usrlocal", limits.tmpfs_bytes, limits.files)
 
 
 ALTERNATIVES = Path("/etc/alternatives")
@@ -441,8 +450,7 @@ def _folder_members(top: Path, target: str, most: int, files: int, without: tupl
             elif os.path.isdir(path):
                 info.type, content = tarfile.DIRTYPE, None
             elif os.path.isfile(path):
-                with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-                    content = file.read(most + 1)
+                content = _read(path, most + 1)
                 info.size = len(content)
                 size += info.size
             else:
@@ -481,10 +489,22 @@ def _inventory_members(wanted: Wanted, most: int, files: int) -> Iterator[_Membe
             yield from _folder_members(given.parent / name, f"{INVENTORY}/{name}", most, files)
 
 
+def _read(path: str, most: int) -> bytes:
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            return file.read(most)
+    except OSError as error:
+        fix = "capture as root, or unpack what it is of as this user"
+        raise SourceError(Problem.INVALID, f"{path} cannot be read ({error.strerror})", fix=fix) from None
+
+
 def _archive_members(path: Path, made: Path, limits: RootLimits) -> Iterator[_Member]:
     """Yield the members of an archive beside ``/usr``, which is unpacked on the disk, with names that stay below it."""
     count = size = 0
     (made / "usr").mkdir(mode=0o755)
+    if not hasattr(tarfile, "tar_filter"):
+        message = "this Python (before 3.11.4) unpacks no archive safely"
+        raise SourceError(Problem.UNSUPPORTED, message, field="--tree", fix="unpack it and give the folder")
     try:
         with tarfile.open(path, mode="r|*") as archive:
             for member in archive:
