@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -13,6 +14,7 @@ import pytest
 from syncline.assembly.playbooks import PROGRAM
 from syncline.cluster.machines.processes.launching import sandbox_problem
 from syncline.sources.ansible.capturing import Outcome, Wish, capture
+from syncline.sources.ansible.facts import facts_of, facts_of_node
 from syncline.sources.ansible.launching import Play, find_program
 from syncline.sources.ansible.observing import Run
 from syncline.sources.ansible.rooting import RootLimits, RootRunner, Wanted
@@ -60,14 +62,24 @@ def _text(source: str) -> str:
     return base64.b64decode(data).decode() if "base64" in kind else unquote(data)
 
 
+def inventory(folder: Path) -> Path:
+    """In YAML, with variables beside it."""
+    (folder / "group_vars").mkdir(parents=True)
+    (folder / "group_vars" / "worker.yml").write_text("server: ntp.example.org\n")
+    (folder / "inventory.yml").write_text("all: {children: {worker: {hosts: {web1: {}}}}}\n")
+    return folder / "inventory.yml"
+
+
 def test_a_playbook_becomes_the_config_that_it_leaves(tmp_path: Path) -> None:
-    (tmp_path / "chrony.conf.j2").write_text("server {{ server }} iburst\n")
-    found = captured(
-        playbook(
-            tmp_path,
-            """
-  vars: {server: ntp.example.org}
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "chrony.conf.j2").write_text("server {{ server }} iburst # {{ ansible_facts.kernel }}\n")
+    node = {"metadata": {"name": "w1"}, "status": {"nodeInfo": {"kernelVersion": "5.14.0"}}}
+    wanted = playbook(
+        project,
+        """
   tasks:
+    - setup:
     - template: {src: chrony.conf.j2, dest: /etc/chrony.conf, mode: "0640", group: chrony}
       notify: restart chronyd
     - lineinfile: {path: /etc/selinux/config, regexp: ^SELINUX=, line: SELINUX=permissive}
@@ -81,12 +93,12 @@ def test_a_playbook_becomes_the_config_that_it_leaves(tmp_path: Path) -> None:
   handlers:
     - {name: restart chronyd, service: {name: tuned, state: restarted, enabled: true}}
 """,
-        ),
-        first_boot=True,
     )
+    facts = facts_of(facts_of_node(node), "w1")
+    found = captured(replace(wanted, facts=facts, inventory=inventory(tmp_path / "fleet")), first_boot=True)
     assert found.refusals == ()
     files = contents(found)
-    assert files["/etc/chrony.conf"] == ("server ntp.example.org iburst\n", 0o640)
+    assert files["/etc/chrony.conf"] == ("server ntp.example.org iburst # 5.14.0\n", 0o640)
     assert files["/etc/selinux/config"][0] == "SELINUX=permissive\nSELINUXTYPE=targeted\n"
     assert files["/usr/local/bin/t"] == ("", 0o755)
     config, spec = found.objects[0]["spec"]["config"], found.objects[0]["spec"]

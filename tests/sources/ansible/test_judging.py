@@ -49,6 +49,8 @@ def test_units_dropins_enablement_and_masks_become_units() -> None:
         link(f"{UNITS}/b.service", "/dev/null"),
         link(f"{UNITS}/dbus-org.c.service", "/usr/lib/systemd/system/c.service"),
         gone(f"{UNITS}/multi-user.target.wants/d.service", "link"),
+        replace(gone(f"{UNITS}/f-alias.service", "link"), target="/lib/systemd/system/f.service"),
+        replace(gone(f"{UNITS}/g.service", "link"), target="/dev/null"),
         records=(record("enable", unit="chronyd.service"), record("disable", unit="e.service")),
     )
     assert found.units == (
@@ -58,6 +60,8 @@ def test_units_dropins_enablement_and_masks_become_units() -> None:
         Unit("chronyd.service", enabled=True),
         Unit("d.service", enabled=False),
         Unit("e.service", enabled=False),
+        Unit("f.service", enabled=False),
+        Unit("g.service", mask=False),
         Unit("sshd.service", dropins=(("10-x.conf", "[Service]\n"),)),
     )
 
@@ -99,6 +103,14 @@ def test_users_come_with_groups_password_and_keys() -> None:
     assert (bob.name, bob.uid, bob.password, bob.groups) == ("bob", 1500, "$6$x", ("ops",))
     assert bob.keys == ("ssh-ed25519 AAAA bob",) and "$6$x" not in repr(bob)
     assert [each.name for each in found.groups] == ["ops"]
+
+
+def test_the_home_of_a_new_account_comes_with_it_and_its_other_files_do_not() -> None:
+    new = accounts("tool:x:999:999::/home/tool:/bin/sh\n", "tool:x:999:\n", "tool:!:1::::::\n")
+    found = captured(*new, folder("/home/tool"), file("/home/tool/.bashrc"))
+    assert [each.name for each in found.users] == ["tool"] and found.folders == ()
+    (refused,) = judge(run(*new, file("/home/tool/x"))).refusals
+    assert "it writes /home/tool/x, in the home of tool" in str(refused)
 
 
 def test_keys_of_core_are_captured_for_running_nodes() -> None:

@@ -101,8 +101,6 @@ def capture_playbook(
     below = os.path.relpath(playbook.resolve(), folder)
     if below.startswith(".."):
         raise CommandFailed(f"--project {folder} does not contain {playbook}", USAGE)
-    if facts_from and options.inventory and not options.host:
-        raise CommandFailed("--facts-from with --inventory: name the host that has them by --host", USAGE)
     facts = _facts(facts_from, kubeconfig, context) if facts_from else b""
     wanted = Wanted(
         folder,
@@ -112,7 +110,6 @@ def capture_playbook(
         tree=tree.resolve() if tree else None,
         installed=tuple(word.strip() for each in installed for word in each.split(",") if word.strip()),
         facts=facts,
-        host=options.host or "localhost",
         network=network,
     )
     try:

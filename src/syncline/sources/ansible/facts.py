@@ -19,7 +19,7 @@ _RELEASE = re.compile(r"(?P<name>[A-Za-z ]+?)(?: release)?\s+(?P<version>\d[\d.]
 
 
 def read_facts(path: Path) -> bytes:
-    """Return the facts of a file for Ansible's cache. Raises :class:`SourceError`."""
+    """Return the facts of a file, as :func:`facts_of`. Raises :class:`SourceError`."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise SourceError(Problem.TOO_LARGE, f"{path}: facts have at most {MAX_BYTES} bytes", field=FIELD)
@@ -32,14 +32,13 @@ def read_facts(path: Path) -> bytes:
 
 
 def facts_of(found: object, subject: str) -> bytes:
-    """Return facts for Ansible's cache: names with their prefix, marked as gathered. Raises :class:`SourceError`."""
+    """Return facts as the module ``setup`` answers them, with their prefix, as JSON. Raises :class:`SourceError`."""
     facts = found.get("ansible_facts", found) if isinstance(found, dict) else None
     if not isinstance(facts, dict) or not facts:
         message = f"{subject}: facts are a JSON object, as `ansible -m setup` prints it"
         raise SourceError(Problem.INVALID, message, field=FIELD)
-    named = {str(name).removeprefix("ansible_"): value for name, value in facts.items()}
-    gathered = {"_ansible_facts_gathered": True, "module_setup": True}
-    return msgspec.json.encode(named | gathered)
+    named = {f"ansible_{str(name).removeprefix('ansible_')}": value for name, value in facts.items()}
+    return msgspec.json.encode(named)
 
 
 def facts_of_node(node: Obj) -> dict[str, Any]:
@@ -80,4 +79,4 @@ def facts_of_node(node: Obj) -> dict[str, Any]:
             facts[fact] = int(parse_quantity(str(capacity.get(name, ""))).value() // unit)
         except (QuantityError, ValueError, TypeError):
             continue
-    return facts
+    return {name: value for name, value in facts.items() if value not in ("", {"address": ""}, [])}

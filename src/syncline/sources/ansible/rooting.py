@@ -103,8 +103,8 @@ class Wanted:
     """A folder or a tar archive of the pool's OS; None: the minimal tree."""
     installed: tuple[str, ...] = ()
     facts: bytes = field(default=b"", repr=False)
-    """The facts of a node, as JSON; empty: those of the tree are gathered."""
-    host: str = "localhost"
+    """What ``setup`` answers in the place of the tree's facts, as :func:`~syncline.sources.ansible.facts.facts_of`
+    makes it; empty: those of the tree are gathered."""
     network: bool = False
 
 
@@ -138,8 +138,8 @@ class RootRunner:
             program = tuple(_interpreter("-s", "-c", _MAIN, packages_inside(packages)))
             prepared = prepare(play, private, program, seen_as=PRIVATE)
             env = prepared.env | {"PATH": f"{SHIMS}:{prepared.env['PATH']}"}
-            self._write_private(private, wanted, env)
-            binds = [*_binds(packages), *_overridden(made / "modules")]
+            self._write_private(private, wanted)
+            binds = [*_binds(packages), *_overridden(made / "modules", bool(wanted.facts))]
             binds += [[outside, inside] for pairs in shared.values() for outside, inside in pairs]
             with _tree(wanted.tree, self.limits) as (usr, members):
                 binds.append([usr, "/usr"])
@@ -148,21 +148,13 @@ class RootRunner:
                 lines, ended, said = self._launched(spec, archive.fileno())
         return observe_run(lines, f"{PLAY}/{wanted.playbook}".rpartition("/")[0], ended, said)
 
-    def _write_private(self, private: Path, wanted: Wanted, env: dict[str, str]) -> None:
+    def _write_private(self, private: Path, wanted: Wanted) -> None:
         _script(private / "python", f'#!/bin/sh\nexec {" ".join(_quoted(_interpreter()))} "$@"\n')
         (private / "installed").write_text("\n".join(wanted.installed))
         if wanted.tree is None:
             (private / "any-unit").touch()
         if wanted.facts:
-            facts = private / "facts"
-            facts.mkdir()
-            (facts / wanted.host).write_bytes(wanted.facts)
-            env |= {
-                "ANSIBLE_CACHE_PLUGIN": "jsonfile",
-                "ANSIBLE_CACHE_PLUGIN_CONNECTION": f"{PRIVATE}/facts",
-                "ANSIBLE_CACHE_PLUGIN_TIMEOUT": "0",
-                "ANSIBLE_GATHERING": "smart",
-            }
+            (private / "facts").write_bytes(wanted.facts)
 
     def _pack(self, archive: IO[bytes], wanted: Wanted, private: Path, members: Iterator[_Member]) -> None:
         """Write the archive of the root: the tree, then what is ours."""
@@ -312,21 +304,21 @@ def _binds(packages: str) -> list[list[str]]:
     return found
 
 
-def _overridden(folder: Path) -> list[list[str]]:
+def _overridden(folder: Path, facts: bool) -> list[list[str]]:
     """Modules that act on a running system, in the place of ansible-core's; and facts find our package manager."""
     packages = packages_folder()
     assert packages is not None, "it was found before"
     place = f"{packages_inside(packages)}/ansible/modules"
     found = []
-    for name in MODULES:
+    for name in (*MODULES, *("setup",) * facts):
         path = folder / f"{name}.py"
         path.write_text(f"#!/usr/bin/python\n{_as(f'module {name}')}", encoding="utf-8")
         path.chmod(0o644)
         found.append([str(path), f"{place}/{name}.py"])
-    facts = "ansible/module_utils/facts/system/pkg_mgr.py"
-    text = (Path(packages) / facts).read_text(encoding="utf-8")
+    detection = "ansible/module_utils/facts/system/pkg_mgr.py"
+    text = (Path(packages) / detection).read_text(encoding="utf-8")
     (folder / "pkg_mgr").write_text(text.replace("'/usr/bin/dnf'", f"'{SHIMS}/dnf'"), encoding="utf-8")
-    return [*found, [str(folder / "pkg_mgr"), f"{packages_inside(packages)}/{facts}"]]
+    return [*found, [str(folder / "pkg_mgr"), f"{packages_inside(packages)}/{detection}"]]
 
 
 def _as(name: str) -> str:

@@ -16,6 +16,7 @@ import sys
 ROLE = ""
 RECORDED = "/run/.syncline/recorded"
 INSTALLED = "/.syncline/private/installed"
+FACTS = "/.syncline/private/facts"
 ANY_UNIT = "/.syncline/private/any-unit"
 ETC = "/etc/systemd/system"
 UNIT_FOLDERS = (ETC, "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system")
@@ -268,6 +269,15 @@ def module_service_facts(given):
     return {"changed": False, "ansible_facts": {"services": services}}
 
 
+# -- facts -----------------------------------------------------------------------------------------------------------
+
+
+def module_setup(given):
+    """The facts of a node that was named, whatever part of them is asked for."""
+    with open(FACTS, encoding="utf-8") as file:
+        return {"changed": False, "ansible_facts": json.load(file)}
+
+
 # -- packages --------------------------------------------------------------------------------------------------------
 
 
@@ -442,6 +452,7 @@ MODULES = {
     **dict.fromkeys(("dnf", "dnf5", "apt"), module_packages),
     "service_facts": module_service_facts,
     "package_facts": module_package_facts,
+    "setup": module_setup,
 }
 
 
