@@ -61,7 +61,7 @@ def test_what_cannot_be_evaluated_breaks_its_law() -> None:
     ("text", "said"),
     [
         ("laws: []\n", "the first line is not"),
-        (f"{FIRST_LINE}\nlawz: []\n", "found the key 'lawz'; allowed: laws"),
+        (f"{FIRST_LINE}\nlawz: []\n", "found the key 'lawz'; allowed: laws, scenarios"),
         (f"{FIRST_LINE}\nlaws: [{{name: A, must: 'true'}}]\n", "laws[0].name: found 'A'"),
         (f"{FIRST_LINE}\nlaws: [{{name: a}}]\n", "found no must; allowed: an expression in CEL"),
         (f"{FIRST_LINE}\nlaws: [{{name: a, must: object.x}}]\n", "CEL with the variables objects, journal"),

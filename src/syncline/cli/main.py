@@ -65,6 +65,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "restore": ("serving.backup:put_back", "Put a backup into an empty data directory."),
     "rollout": ("fleet.rollout:rollout", "Show and steer the order over clusters: waves, stop, skip, roll back."),
     "snapshot": ("rehearse.snapshot:snapshot", "Write a cluster to a file for rehearsals, without Secrets' values."),
+    "test": ("rehearse.testing:test_command", "Play the scenarios that stand beside manifests, in virtual time."),
     "up": ("serving.up:up", "Run the embedded cluster and the GitOps controllers on this machine."),
     "version": ("version:version", "Print the version."),
     "work": ("fleet.work:work", "Show what clusters of a hub get, how it is there, and why it is not."),

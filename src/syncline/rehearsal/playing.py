@@ -45,7 +45,7 @@ from syncline.rehearsal.given.playbooks import addresses_of
 from syncline.rehearsal.given.world import GivenWorld
 from syncline.rehearsal.record import Ending, Record, Recorder, Sample
 from syncline.rehearsal.repository import commit_files
-from syncline.rehearsal.scenario import Scenario, ScenarioError
+from syncline.rehearsal.scenario import Act, Scenario, ScenarioError
 from syncline.rehearsal.stage import APPLICATIONS, Stage
 from syncline.rehearsal.world import World
 from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
@@ -314,23 +314,40 @@ class Play:
         if not answer.ok:
             raise ScenarioError(f"Application {name_of(app)}: {answer.obj.get('message')}")
 
-    def turn(self, then: Then) -> None:
-        """Do what a person does in the middle. Raises ScenarioError if nothing is known to roll back to."""
+    def turn(self, then: Then, name: str = "") -> None:
+        """Do what a person does in the middle; ABORT to the Applications of this ``name`` alone if it has one.
+        Raises ScenarioError if nothing is known to roll back to."""
         if then is Then.ROLL_BACK:
             if self.asked.before is None:
                 raise ScenarioError("to roll back, say what was deployed before: --after REVISION", usage=True)
             self.commit(self.asked.before)
         elif then is Then.ABORT:
             body: Obj = {"status": {"operationState": {"phase": "Terminating"}}}
-            for app in self._stage.items(APPLICATIONS.path("")):
+            for app in self._applications(name):
                 if app.get("operation") and dig(app, "status", "operationState", "phase") == "Running":
                     self.world.admin.send(
                         client.patch(APPLICATIONS, namespace_of(app), name_of(app), client.PatchType.MERGE, body)
                     )
 
-    def run(self, until: timedelta) -> tuple[Ending, datetime | None]:
+    def _applications(self, name: str) -> list[Obj]:
+        found = [app for app in self._stage.items(APPLICATIONS.path("")) if name in ("", name_of(app))]
+        if name and not found:
+            raise ScenarioError(f"Application {name}: it is not there")
+        return found
+
+    def sync(self, name: str) -> None:
+        """Ask for a sync of each Application of this name. Raises ScenarioError if there is none."""
+        for app in self._applications(name):
+            self._operate(app)
+
+    def act(self, act: Act) -> None:
+        """Do what a person does to the cluster. Raises ScenarioError if it is refused."""
+        self._stage.act(act)
+
+    def run(self, until: timedelta, *, whole: bool = False) -> tuple[Ending, datetime | None]:
         """Advance until nothing is waited for, nothing moves, or the limit; return which, and since when all is done.
-        The world is looked at only if something was written since the last look."""
+        ``whole``: advance to the limit in any case. The world is looked at only if something was written since the last
+        look."""
         clock, kept = self.world.clock, self.recorder
         disturbed = self._disturbance is not None and self._disturbance.steps.counting
         advance = self._disturbance.advance if disturbed and self._disturbance else self.world.driver.advance
@@ -349,6 +366,8 @@ class Play:
                     if len(self.samples) < MAX_SAMPLES:
                         self.samples.append(Sample(moved, waits))
                 done = (done or kept.changed_at or clock.now()) if not waits else None
+            if whole:
+                continue
             if done is not None and (clock.now() - done).total_seconds() >= AFTER_S:
                 return Ending.DONE, done
             if self._is_quiet(moved) and not any(_is_due_later(each, clock.now()) for each in waits):

@@ -31,6 +31,8 @@ class Settings:
     ranged: bool = True
     explore: Bounds | None = None
     """Rehearse under schedules of faults, too; None: do not."""
+    more: tuple[RecordLaw, ...] = ()
+    """Laws beside those of the repository."""
     report: Callable[[str], None] = lambda _text: None
     """Called with a sentence before each rehearsal, for people who wait."""
 
@@ -45,7 +47,8 @@ class Rehearsal:
 
     def answer(self, asked: Asked) -> Answer:
         """Return the whole answer. Raises ScenarioError."""
-        laws_of(asked.files, self.settings.without)  # what is written wrongly is refused before anything is rehearsed
+        # What is written wrongly is refused before anything is rehearsed.
+        laws_of(asked.files, self.settings.without, self.settings.more)
         self.settings.report(f"rehearsing {asked.name}")
         found, record = self._one(asked)
         if self.settings.explore is not None and found.outcome is Outcome.SAFE:
@@ -66,7 +69,7 @@ class Rehearsal:
             seed=asked.seed,
             durations=tuple(asked.world.durations.values()),
             assumed=(*asked.world.assumed, *asked.applications.assumed),
-            laws=laws_of(asked.files, self.settings.without),
+            laws=laws_of(asked.files, self.settings.without, self.settings.more),
         )
         if asked.schedule is not None:
             found = replace(found, schedule=str(asked.schedule))
@@ -151,11 +154,14 @@ def _world(world: GivenWorld, files: Files) -> GivenWorld:
     return replace(world, text=found.text, groups=found.groups, objects=objects)
 
 
-def laws_of(files: Files, without: Sequence[str]) -> tuple[RecordLaw, ...]:
-    """Return the built-in laws and those of the repository, without those of these names. Raises ScenarioError
-    (usage) for an unknown one."""
-    laws = (*BUILT_IN, *own_laws(files))
+def laws_of(files: Files, without: Sequence[str], more: Sequence[RecordLaw] = ()) -> tuple[RecordLaw, ...]:
+    """Return the built-in laws, those of the repository and ``more``, without those of these names. Raises
+    ScenarioError (usage) for an unknown one, and for two laws of one name."""
+    laws = (*BUILT_IN, *own_laws(files), *more)
     known = [law.name for law in laws]
+    for number, name in enumerate(known):
+        if name in known[:number]:
+            raise ScenarioError(f"law {name}: found twice; allowed: a name that no other law has", usage=True)
     for name in without:
         if name not in known:
             raise ScenarioError(f"--without-law {name}: there is no such law; allowed: {', '.join(known)}", usage=True)

@@ -67,7 +67,7 @@ class Stage:
 
     def add_nodes(self) -> None:
         for node in self.story.nodes:
-            self._do(AddNode(node))
+            self.act(AddNode(node))
 
     def stands(self) -> bool:
         """Return whether all machines are up and have the config of their pools."""
@@ -97,9 +97,10 @@ class Stage:
             merge = client.PatchType.MERGE
             self._send(client.patch(APPLICATIONS, "argocd", story.name, merge, REFRESH, field_manager=MANAGER))
         for act in step.acts:
-            self._do(act)
+            self.act(act)
 
-    def _do(self, act: Act) -> None:
+    def act(self, act: Act) -> None:
+        """Do what a person does. Raises ScenarioError if it is refused."""
         match act:
             case AddNode(node=node):
                 self._send(client.create(NODES, _node(node), field_manager=MANAGER))

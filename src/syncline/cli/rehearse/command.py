@@ -16,6 +16,7 @@ from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.views.rehearsal.text import describe_answer, describe_compared
 from syncline.kube.text.durations import DurationError, format_duration, parse_duration
 from syncline.rehearsal.answer.answer import Answer, Outcome
+from syncline.rehearsal.answer.pythonlaws import python_laws
 from syncline.rehearsal.disturbing import read_faults
 from syncline.rehearsal.exploring import Bounds
 from syncline.rehearsal.given.demonstration import demonstration
@@ -25,6 +26,7 @@ from syncline.rehearsal.playing import Asked, Then, Turn
 from syncline.rehearsal.rehearsing import Settings, rehearse
 from syncline.rehearsal.repository import files_at
 from syncline.rehearsal.scenario import ScenarioError
+from syncline.rehearsal.testing.reading import root_of
 
 CODES = {Outcome.SAFE: 0, Outcome.FAILED: FAILED, Outcome.BLOCKED: BLOCKED, Outcome.UNSAFE: UNSAFE}
 MAX_REVISIONS = 2
@@ -55,6 +57,7 @@ MAX_SCHEDULES, MAX_FAULTS_FILE = 1_000_000, 65_536
 @click.option("--faults", type=click.Path(path_type=Path), default=None, help="A file with one schedule of faults.")
 @click.option("--at", "middle", default="", metavar="5m", help="Compare: abort then, roll back then (--after), go on.")
 @click.option("--until", default="24h", show_default=True, help="Virtual time after which it ends.")
+@click.option("--laws", type=click.Path(path_type=Path), default=None, help="A file of yours with laws in Python.")
 @click.option("--without-law", "without", multiple=True, metavar="LAW", help="Do not hold it to this law; repeatable.")
 @click.option("--no-cures", is_flag=True, help="Do not look for cures.")
 @click.option("--no-range", is_flag=True, help="Do not rehearse with the least and longest durations, too.")
@@ -75,6 +78,7 @@ def rehearse_command(
     faults: Path | None,
     middle: str,
     until: str,
+    laws: Path | None,
     without: tuple[str, ...],
     no_cures: bool,
     no_range: bool,
@@ -103,8 +107,9 @@ def rehearse_command(
         raise click.UsageError("--revision is given once, or twice to compare two")
     try:
         bounds = _bounds(explore, budget)
-        settings = Settings(without, cures=not no_cures, ranged=not no_range, explore=bounds, report=_report)
-        limit = _duration("--until", until, MAX_UNTIL)
+        more = python_laws(laws, root_of(path or Path())) if laws is not None else ()
+        settings = Settings(without, cures=not no_cures, ranged=not no_range, explore=bounds, more=more, report=_report)
+        limit = read_duration("--until", until, MAX_UNTIL)
         schedule = read_faults(_text(faults), str(faults)) if faults is not None else None
         with scratch() as place:
             several: list[tuple[str, Asked]] = []
@@ -113,7 +118,7 @@ def rehearse_command(
                 asked = replace(asked, name=_name(Path(folder))) if folder else asked
                 asked = replace(asked, world=replace(asked.world, catalogs=_catalogs(catalogs)))
                 asked = replace(asked, path=folder, namespace=namespace, seed=seed, until=limit, schedule=schedule)
-                several += _turned(asked, _duration("--at", middle, MAX_UNTIL)) if middle else [(revision, asked)]
+                several += _turned(asked, read_duration("--at", middle, MAX_UNTIL)) if middle else [(revision, asked)]
             names = [name for name, _ in several]
             answers = [rehearse(one, place / str(number), settings) for number, (_, one) in enumerate(several)]
     except ScenarioError as error:
@@ -161,7 +166,8 @@ def _name(place: Path) -> str:
     return kept[:50] or "repository"
 
 
-def _duration(option: str, text: str, most: timedelta) -> timedelta:
+def read_duration(option: str, text: str, most: timedelta) -> timedelta:
+    """Return the duration of an option. Raises ScenarioError (usage)."""
     try:
         found = parse_duration(text)
     except DurationError as error:
@@ -178,7 +184,7 @@ def _bounds(explore: int | None, budget: str) -> Bounds | None:
     if not budget:
         return Bounds(explore or 0)
     clock = SystemClock()
-    end = clock.monotonic() + _duration("--budget", budget, MAX_BUDGET).total_seconds()
+    end = clock.monotonic() + read_duration("--budget", budget, MAX_BUDGET).total_seconds()
     return Bounds(explore or MAX_SCHEDULES, lambda: clock.monotonic() >= end)
 
 

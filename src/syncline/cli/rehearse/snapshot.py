@@ -7,21 +7,19 @@ import lzma
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
 from syncline.assembly.inspection.snapshot import snapshot_of_cluster
 from syncline.base.entropy import Entropy
 from syncline.cli.access.connection import Connection, connection_options
-from syncline.cli.frame.failure import USAGE, CommandFailed
+from syncline.cli.frame.failure import CommandFailed
 from syncline.kube.objects import Obj
 from syncline.rehearsal.given.snapshot import snapshot_of, world_of
+from syncline.rehearsal.given.snapshotfile import read_snapshot
 from syncline.rehearsal.given.world import GivenWorld
 from syncline.rehearsal.scenario import ScenarioError
 
-MAX_BYTES = 512 * 1024 * 1024
-"""Of a snapshot, unpacked."""
 PRIVATE = 0o600
 
 
@@ -76,20 +74,5 @@ def world_from(place: str) -> GivenWorld:
     """Return the world of a snapshot's file, or of the cluster of a kubeconfig's context."""
     file = Path(place)
     if file.is_file():
-        return world_of(_unpacked(file), file.name)
+        return read_snapshot(file)
     return world_of(taken(None, place), f"context {place}")
-
-
-def _unpacked(file: Path) -> Any:
-    if file.stat().st_size > MAX_BYTES:
-        raise CommandFailed(f"{file}: is larger than {MAX_BYTES // 2**20} MiB", USAGE)
-    try:
-        raw = file.read_bytes()
-        if raw.startswith(b"\xfd7zXZ"):
-            unpacker = lzma.LZMADecompressor(memlimit=256 * 1024 * 1024)
-            raw = unpacker.decompress(raw, MAX_BYTES)
-            if not unpacker.eof:
-                raise CommandFailed(f"{file}: is cut off, or more than {MAX_BYTES // 2**20} MiB unpacked", USAGE)
-        return json.loads(raw)
-    except (lzma.LZMAError, ValueError) as error:
-        raise CommandFailed(f"{file}: is no snapshot: {error}; `syncline snapshot > FILE` writes one", USAGE) from error

@@ -16,12 +16,12 @@ from syncline.cli.views.cause import describe_cause
 from syncline.explain.naming import NamingError
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.kube.text.durations import format_seconds
+from syncline.rehearsal.paths import value_at
 from syncline.rehearsal.scenario import ScenarioError, View
 from syncline.rehearsal.simulation import NotReached, StepResult
 from syncline.rehearsal.stage import Stage, said_at
 
 AGE = "Age"
-SEGMENT = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 COUNTED = (
     (re.compile(r"\brendered-([a-z]+)-[0-9a-f]{32}\b"), r"rendered-{0}-<{1}>"),
     (re.compile(r"\b([a-z][a-z0-9-]*)-[bcdf-hj-np-tv-xz24-9]{8,10}-[bcdf-hj-np-tv-xz24-9]{5}\b"), "{0}-<pod {1}>"),
@@ -97,9 +97,10 @@ def _result(row: Obj) -> tuple[str, ...]:
 
 def _looked(stage: Stage, snapshot: View) -> str:
     if snapshot.columns:
+        paths = [path for _, path in snapshot.columns]
         headers = ("NAME", *(name.upper() for name, _ in snapshot.columns))
         found = sorted(stage.items(snapshot.path), key=lambda obj: (obj["metadata"]["creationTimestamp"], name_of(obj)))
-        return table(headers, [(name_of(obj), *(_cell(obj, path) for _, path in snapshot.columns)) for obj in found])
+        return table(headers, [(name_of(obj), *(_text(value_at(obj, path)) for path in paths)) for obj in found])
     shown = stage.table(snapshot.path)
     columns = [
         (place, str(column["name"]).upper())
@@ -108,27 +109,6 @@ def _looked(stage: Stage, snapshot: View) -> str:
     ]
     cells = [[_text(row["cells"][place]) for place, _ in columns] for row in shown["rows"] or ()]
     return table([name for _, name in columns], cells)
-
-
-def _cell(obj: Obj, path: str) -> str:
-    """Return a value by path: ``spec.paused``, ``spec.containers.0.image``, ``metadata.annotations[a.b/c]``, and, by
-    the type or name of an item, ``status.conditions[Ready].status``."""
-    found: Any = obj
-    for key, plain in SEGMENT.findall(path):
-        found = _part(found, key or plain)
-    return _text(found)
-
-
-def _part(found: Any, key: str) -> Any:
-    if isinstance(found, dict):
-        return found.get(key)
-    if not isinstance(found, list):
-        return None
-    if key.isdigit():
-        return found[int(key)] if int(key) < len(found) else None
-    return next(
-        (each for each in found if isinstance(each, dict) and key in (each.get("type"), each.get("name"))), None
-    )
 
 
 def _text(found: Any) -> str:

@@ -9,32 +9,25 @@ Expressions have no clock, no chance and a bound on their steps; one that cannot
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from syncline.kube.cel.nodes import CelError
-from syncline.kube.cel.program import CostExceeded, Program, compile_program
-from syncline.kube.cel.types import BOOL, DYN
-from syncline.kube.cel.values import EvaluationError
 from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import YamlError, load
+from syncline.rehearsal.answer.condition import MAX_STEPS, OF_END, OF_OBJECT, Condition, condition_of, end_values
 from syncline.rehearsal.answer.laws import BUILT_IN, Finding, RecordLaw
 from syncline.rehearsal.fields import Field
 from syncline.rehearsal.given.files import Files
-from syncline.rehearsal.record import SECRET, Record, Version
+from syncline.rehearsal.record import Record, Version
 from syncline.rehearsal.scenario import ScenarioError
 
 SUFFIX = ".rehearsal.yaml"
 FIRST_LINE = "# +argocd:skip-file-rendering"
+KEYS = ("laws", "scenarios")
+"""Scenarios are for ``syncline test``: ``rehearsal/testing/reading.py``."""
 LAW = ("name", "demand", "reason", "kind", "must")
-MAX_LAWS, MAX_TEXT = 100, 10_000
-MAX_STEPS_OF_LAW = 20_000_000
-"""Steps of all evaluations of one law."""
-MAX_OBJECTS = 20_000
+MAX_LAWS = 100
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_OF_OBJECT = {"object": DYN, "before": DYN, "gone": DYN, "at": DYN}
-_OF_END = {"objects": DYN, "journal": DYN}
 
 
 def own_laws(files: Files) -> tuple[RecordLaw, ...]:
@@ -61,7 +54,7 @@ def _laws_in(path: str, text: str) -> tuple[Field, ...]:
         said = f"{path}: the first line is not {FIRST_LINE!r}, so that the file would be deployed; put it there"
         raise ScenarioError(said, usage=True)
     try:
-        return Field(Path(path), "", load(text.encode(), file=path)).known("laws")["laws"].each()
+        return Field(Path(path), "", load(text.encode(), file=path)).known(*KEYS)["laws"].each()
     except YamlError as error:
         raise ScenarioError(str(error), usage=True) from error
 
@@ -71,23 +64,15 @@ def _law(at: Field) -> RecordLaw:
     if not _NAME.fullmatch(name):
         raise at["name"].wrong(repr(name), "lower case letters, digits and -")
     text, kind = at.needed("must", "an expression in CEL that is true while the law holds"), at["kind"].text()
-    if len(text) > MAX_TEXT:
-        raise at["must"].wrong(f"{len(text)} characters", f"at most {MAX_TEXT}")
-    try:
-        program = compile_program(text, _OF_OBJECT if kind else _OF_END)
-    except CelError as error:
-        allowed = ", ".join(_OF_OBJECT if kind else _OF_END)
-        raise at["must"].wrong(f"{text!r}: {error}", f"CEL with the variables {allowed}") from error
-    if program.type not in (BOOL, DYN):
-        raise at["must"].wrong(f"an expression of type {program.type}", "one that is true or false")
+    condition = condition_of(at["must"], text, OF_OBJECT if kind else OF_END)
     demand = at["demand"].text(text)
-    check = _of_objects(program, kind) if kind else _of_end(program)
+    check = _of_objects(condition, kind) if kind else _of_end(condition)
     return RecordLaw(name, demand, at["reason"].text("it is a law of this repository"), check)
 
 
-def _of_objects(program: Program, kind: str) -> Callable[[Record], Iterator[Finding]]:
+def _of_objects(condition: Condition, kind: str) -> Callable[[Record], Iterator[Finding]]:
     def check(record: Record) -> Iterator[Finding]:
-        left = [MAX_STEPS_OF_LAW]
+        left = [MAX_STEPS]
         for ref, versions in record.by_ref.items():
             if kind not in (ref.kind, f"{ref.group}/{ref.kind}"):
                 continue
@@ -97,7 +82,7 @@ def _of_objects(program: Program, kind: str) -> Callable[[Record], Iterator[Find
                     known = before.obj if before is not None and not before.gone else None
                     values: Obj = {"object": version.obj, "before": known, "gone": version.gone}
                     values["at"] = record.seconds(version.at)
-                    if why := _broken(program, values, left):
+                    if why := condition.broken(values, left):
                         name = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
                         yield Finding(version.at, f"{ref.kind} {name} {why}")
                         return
@@ -106,36 +91,9 @@ def _of_objects(program: Program, kind: str) -> Callable[[Record], Iterator[Find
     return check
 
 
-def _of_end(program: Program) -> Callable[[Record], Iterator[Finding]]:
+def _of_end(condition: Condition) -> Callable[[Record], Iterator[Finding]]:
     def check(record: Record) -> Iterator[Finding]:
-        last = [versions[-1] for versions in record.by_ref.values()]
-        objects = [each.obj for each in last if not each.gone and each.ref.kind != SECRET][:MAX_OBJECTS]
-        journal = [
-            {
-                "at": record.seconds(each.when),
-                "who": each.who,
-                "subject": each.subject,
-                "what": each.what,
-                "why": each.why,
-            }
-            for each in record.journal
-        ]
-        if why := _broken(program, {"objects": objects, "journal": journal}, [MAX_STEPS_OF_LAW]):
+        if why := condition.broken(end_values(record), [MAX_STEPS]):
             yield Finding(record.ended, f"at the end, it {why}")
 
     return check
-
-
-def _broken(program: Program, values: Mapping[str, Any], left: list[int]) -> str:
-    """Return how the law is broken; empty if it holds."""
-
-    def spend(steps: int) -> None:
-        left[0] -= steps
-
-    try:
-        found = program.evaluate(values, spend, limit=left[0])
-    except CostExceeded:
-        return f"takes more than {MAX_STEPS_OF_LAW} steps to judge; write a cheaper expression"
-    except EvaluationError as error:
-        return f"cannot be judged: {error}"
-    return "" if found is True else "breaks the law"

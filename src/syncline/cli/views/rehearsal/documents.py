@@ -24,36 +24,36 @@ def markdown_answer(answer: Answer) -> str:
 
 
 def _markdown(answer: Answer) -> Iterator[str]:
-    yield f"## {ICONS[answer.outcome]} Rehearsal {answer.outcome}: {_inline(answer.headline)}"
+    yield f"## {ICONS[answer.outcome]} Rehearsal {answer.outcome}: {inline(answer.headline)}"
     if answer.advice:
         yield ""
-        yield f"**Do:** {_inline(answer.advice)}"
+        yield f"**Do:** {inline(answer.advice)}"
     lasting = [wait for wait in answer.waits if wait.until_s is None]
     if lasting:
         yield "\n### What waits for ever" if answer.outcome is Outcome.BLOCKED else "\n### What still waits"
         for wait in lasting[:MAX_WAITS]:
             yield ""
-            yield from (f"{'  ' * depth}- {_inline(link)}" for depth, link in enumerate(wait.chain))
+            yield from (f"{'  ' * depth}- {inline(link)}" for depth, link in enumerate(wait.chain))
     if answer.breaches:
         yield "\n### Broken laws\n"
         for breach in answer.breaches:
-            yield f"- `{breach.law}` at {offset(breach.at_s)}: {_inline(breach.found)}"
+            yield f"- `{breach.law}` at {offset(breach.at_s)}: {inline(breach.found)}"
     if answer.outages:
         yield "\n| Unavailable | From | Until | Ready |\n|---|---|---|---|"
         for each in answer.outages:
-            cells = (_inline(each.subject), offset(each.since_s), offset(each.until_s), f"{each.least} of {each.had}")
+            cells = (inline(each.subject), offset(each.since_s), offset(each.until_s), f"{each.least} of {each.had}")
             yield f"| {' | '.join(cells)} |"
     for cure in answer.cures:
         if cure.proved:
             yield f"\n<details><summary>Cure: {escape(one_cell(cure.text))}, rehearsed: {cure.outcome}</summary>\n"
-            yield from _fenced("diff", cure.diff)
+            yield from fenced("diff", cure.diff)
             yield "\n</details>"
     yield "\n<details><summary>Timeline and all it assumes</summary>\n"
-    yield from _fenced("text", describe_answer(answer))
+    yield from fenced("text", describe_answer(answer))
     yield "\n</details>"
 
 
-def _inline(text: str) -> str:
+def inline(text: str) -> str:
     """Return the text as inline code, which no character of it ends."""
     flat = one_cell(text).replace("|", "¦")
     longest = max((len(run) for run in _runs(flat)), default=0)
@@ -65,7 +65,7 @@ def _runs(text: str) -> list[str]:
     return [part for part in "".join(c if c == "`" else " " for c in text).split(" ") if part]
 
 
-def _fenced(language: str, text: str) -> Iterator[str]:
+def fenced(language: str, text: str) -> Iterator[str]:
     fence = "`" * max(3, 1 + max((len(run) for run in _runs(text)), default=0))
     yield f"{fence}{language}"
     yield plain(text).rstrip("\n")
@@ -108,15 +108,15 @@ def junit_answer(answer: Answer) -> str:
     count = 1 + len(answer.checked)
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<testsuite name={_attribute(f"rehearse {answer.name}")} tests="{count}" failures="{len(found)}" '
+        f'<testsuite name={attribute(f"rehearse {answer.name}")} tests="{count}" failures="{len(found)}" '
         f'time="{answer.played_s:g}">\n{cases}</testsuite>\n'
     )
 
 
 def _case(suite: str, name: str, failure: str) -> str:
-    head = f"  <testcase classname={_attribute(suite)} name={_attribute(name)}"
-    return f"{head}><failure message={_attribute(failure)}/></testcase>\n" if failure else f"{head}/>\n"
+    head = f"  <testcase classname={attribute(suite)} name={attribute(name)}"
+    return f"{head}><failure message={attribute(failure)}/></testcase>\n" if failure else f"{head}/>\n"
 
 
-def _attribute(text: str) -> str:
+def attribute(text: str) -> str:
     return quoteattr(one_cell(text))

@@ -1,0 +1,75 @@
+"""Plays a scenario: its commit, and what happens at its times. Entry point: :func:`played`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import assert_never
+
+from syncline.control.executor import run_in_place
+from syncline.kube.client import Request
+from syncline.kube.mapper import Mapper, discover
+from syncline.kube.objects import name_of, namespace_of
+from syncline.rehearsal.playing import Asked, Play, Then
+from syncline.rehearsal.record import Record
+from syncline.rehearsal.scenario import Act, AddNode, ScenarioError
+from syncline.rehearsal.testing.case import Acts, Commit, Happening, Sync, Terminate
+
+PATTERN = frozenset("*?[")
+
+
+def played(asked: Asked, happenings: tuple[Happening, ...], scratch: Path) -> Record:
+    """Play it to its end. Raises ScenarioError if the world cannot be made, or something cannot happen."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    run = Play(asked, scratch)
+    run.prepare()
+    clock = run.world.clock
+    began = clock.now()
+    run.disturb()
+    run.commit(asked.files)
+    for each in happenings:
+        left = began + each.at - clock.now()
+        if left.total_seconds() > 0:
+            run.run(left, whole=True)
+        try:
+            _happen(run, each)
+        except ScenarioError as error:
+            raise ScenarioError(f"{each.where}: {each.text}: {error}") from error
+    left = asked.until - (clock.now() - began)
+    ending, done = run.run(left)
+    return run.record(began, ending, done)
+
+
+def _happen(run: Play, happening: Happening) -> None:
+    match happening.change:
+        case Commit(files=files):
+            run.commit(files)
+        case Acts(acts=acts):
+            for act in acts:
+                run.act(_resolved(run, act))
+        case Sync(application=name):
+            run.sync(name)
+        case Terminate(application=name):
+            run.turn(Then.ABORT, name)
+        case _ as never:
+            assert_never(never)
+
+
+def _resolved(run: Play, act: Act) -> Act:
+    """Return the act on the first object, by name, that its pattern names; a plain name stays."""
+    if isinstance(act, AddNode) or not PATTERN & set(act.target):
+        return act
+    kind, *space, name = act.target.split("/")
+    info = Mapper(run_in_place(discover(), run.world.admin)).by_name(kind)
+    if info is None:
+        raise ScenarioError(f"the cluster serves no kind {kind!r}")
+    items = run.world.admin.send(Request("GET", info.path(""))).or_raise()["items"]
+    found = sorted(
+        (namespace_of(obj), name_of(obj))
+        for obj in items
+        if fnmatchcase(name_of(obj), name) and (not space or fnmatchcase(namespace_of(obj), space[0]))
+    )
+    if not found:
+        raise ScenarioError(f"{act.target}: there is no such object")
+    return replace(act, target="/".join(filter(None, (kind, *found[0]))))
