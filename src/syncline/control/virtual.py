@@ -226,7 +226,8 @@ class LoopActor(WatchActor):
         super().__init__(loop, transport, clock)
         self.loop = loop
         self._clock = clock
-        self._shuffle = shuffle
+        self.shuffle = shuffle
+        """Draws among the keys that are ready; None: the oldest first."""
         self._late: list[tuple[datetime, int, Key, Work]] = []
         """Work that ends later, ordered by time."""
         self._numbers = count()
@@ -240,11 +241,11 @@ class LoopActor(WatchActor):
         now = self._clock.now()
         if self._end_late(now):
             return True
-        if self._shuffle is not None:
+        if self.shuffle is not None:
             ready = self.loop.queue.ready(now)
             if not ready:
                 return False
-            key = self._shuffle.choice(ready)
+            key = self.shuffle.choice(ready)
             self.loop.queue.take(key)
         else:
             popped = self.loop.queue.pop(now)

@@ -57,6 +57,10 @@ class Rehearsed(Protocol):
         """Return how many nodes may write."""
         ...
 
+    def reorder(self, seed: int) -> None:
+        """Take ready keys in an order that is drawn from the seed from now on; 0: oldest first, as before."""
+        ...
+
     def unfinished(self) -> str:
         """Return why the world is not done yet; empty if it is."""
         ...
@@ -84,8 +88,8 @@ W = TypeVar("W", bound=Rehearsed)
 class Scene(Protocol[W]):
     """A scenario that can be started in many worlds."""
 
-    def world(self, seed: int = 0) -> W:
-        """Return a new world at rest."""
+    def world(self) -> W:
+        """Return a new world at rest, in which the oldest key is taken first."""
         ...
 
     def begin(self, world: W) -> None: ...
@@ -106,7 +110,8 @@ class Explorer(Generic[W]):
 
     def _simulated(self, schedule: Schedule, usual: int, world: W | None = None, *, apart: bool = False) -> Verdict:
         scene = self.scenes[schedule.scenario]
-        world = world or scene.world(schedule.seed)
+        world = world or scene.world()
+        world.reorder(schedule.seed)
         world.injector.faults = list(schedule.faults)
         scene.begin(world)
         return _finished(world, schedule, usual, apart=apart)
@@ -121,6 +126,59 @@ class Explorer(Generic[W]):
         """Run each schedule in its own forked process and yield the verdicts."""
         for schedule in schedules:
             yield _forked(schedule, partial(self._simulated, schedule, usual.get(schedule.scenario, 0), apart=True))
+
+    def several(
+        self, schedules: Sequence[Schedule], usual: int, take: Callable[[int, Verdict], None], world: W
+    ) -> Verdict:
+        """Run schedules of one scenario in a world of it, which ends with the undisturbed run; they share their runs up
+        to the first fault. Return the verdict of the undisturbed run; if that does not hold, nothing else is run.
+        ``take`` receives the place and the verdict of each, in no order."""
+        name = schedules[0].scenario
+        scene = self.scenes[name]
+        kinds = {fault.kind for schedule in schedules for fault in schedule.faults}
+        known = _States(self.states(world) if self.states is not None else None, [self.kinds[kind] for kind in kinds])
+        gc.collect()
+        gc.freeze()
+
+        def undisturbed() -> Verdict:
+            known.watch(world)
+            scene.begin(world)
+            return _finished(world, Schedule(name), 0, apart=True)
+
+        first = _forked(Schedule(name), undisturbed, known)
+        if not first.held:
+            return first
+        for place, schedule in enumerate(schedules):
+            if schedule.seed:
+                take(place, _forked(schedule, partial(self._simulated, schedule, usual, world, apart=True)))
+        waiting = sorted(
+            (min(each.at for each in schedule.faults), place)
+            for place, schedule in enumerate(schedules)
+            if schedule.faults and not schedule.seed
+        )
+        fork = _Fork(known, lambda _verdict: None)
+
+        def at_step(step: Step) -> None:
+            while waiting and waiting[0][0] <= step.number:
+                schedule = schedules[place := waiting.pop(0)[1]]
+                report = fork.child(schedule)
+                if report is None:
+                    world.injector.faults = list(schedule.faults)
+                    world.injector.at_step = None
+                    known.meet(world, schedule)
+                    return
+                take(place, report)
+
+        def branching() -> Verdict:
+            world.injector.at_step = at_step
+            known.keep_up(world)
+            scene.begin(world)
+            return _finished(world, Schedule(name), first.steps, apart=True)
+
+        ended = fork.ended(branching)
+        for _, place in waiting:  # they strike nowhere
+            take(place, replace(ended, schedule=str(schedules[place])))
+        return replace(ended, states=len(known))
 
     def branched(
         self,

@@ -200,6 +200,15 @@ class World:
 
         return end
 
+    def reorder(self, seed: int) -> None:
+        """Draw among ready keys by a seed from now on, also in controllers that are started later; 0: as before."""
+        if not seed:
+            return
+        self.order = Entropy(f"order/{seed}")
+        for actor in self.driver.actors:
+            if isinstance(actor, LoopActor):
+                actor.shuffle = self.order
+
     def add_cluster(self, server: str) -> ClusterCore:
         """Add an embedded cluster without machines, at ``server``, for a client that has a Secret for it."""
         core = build_core(store=Store(), clock=self.clock, entropy=self.entropy.fork(server))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import lru_cache
 from multiprocessing import Pipe, get_context
 from typing import Any, TypeVar
@@ -24,9 +25,11 @@ from syncline.base.journal import Journal
 from syncline.control.virtual import LoopActor
 from syncline.fleet.pull import names
 from syncline.fleet.pull.order.annotations import CLUSTER_WAVE, HEALTHY_FOR
+from syncline.fleet.spoke.link import SPOKE
 from syncline.kube.client import Request, Transport
 from syncline.kube.objects import Obj, dig
 from syncline.rehearsal.explore import Explorer
+from syncline.rehearsal.guided.accesses import Trace
 from syncline.rehearsal.laws import Ledger
 from syncline.rehearsal.seams import Step
 from syncline.rehearsal.verdict import Verdict
@@ -108,7 +111,7 @@ class OrderedRollOut(RollOut):
             injector.agenda.after(away_s, lambda: self._begin(process))
             return
         super()._begin(process)
-        self.shuffle(injector.seed if injector is not None else 0)
+        self.reorder(injector.seed if injector is not None else 0)
 
     def stop(self, process: Process) -> None:
         if process.name == HUB:
@@ -118,11 +121,14 @@ class OrderedRollOut(RollOut):
         else:
             self._end(process)
 
-    def shuffle(self, seed: int) -> None:
-        """Let each loop draw among its ready keys; 0: the oldest comes first."""
+    def reorder(self, seed: int) -> None:
+        """Let each loop draw among its ready keys, also in processes that begin later; 0: the oldest comes first."""
+        injector = getattr(self, "injector", None)
+        if injector is not None:
+            injector.seed = seed
         for number, actor in enumerate(self.fleet.time.actors):
-            if seed and isinstance(actor, LoopActor) and actor._shuffle is None:
-                actor._shuffle = Entropy(f"{seed}/{number}")
+            if seed and isinstance(actor, LoopActor) and actor.shuffle is None:
+                actor.shuffle = Entropy(f"{seed}/{number}")
 
     # -- what people do ----------------------------------------------------------------------------------------------
 
@@ -187,11 +193,8 @@ def at_rest() -> OrderedRollOut:
 class Story:
     """Version 2 is rolled out. Each run must be in a forked process."""
 
-    def world(self, seed: int = 0) -> OrderedRollOut:
-        world = at_rest()
-        world.injector.seed = seed
-        world.shuffle(seed)
-        return world
+    def world(self) -> OrderedRollOut:
+        return at_rest()
 
     def begin(self, world: OrderedRollOut) -> None:
         world.ledger.watching = world.injector.steps.counting = True
@@ -200,6 +203,20 @@ class Story:
 
 ROLL_OUT = "roll-out"
 EXPLORER: Explorer[OrderedRollOut] = Explorer({ROLL_OUT: Story()}, KINDS)
+
+
+def traced(world: OrderedRollOut) -> Trace:
+    """Follow who reads and writes what from now on; an agent is one process with two ways."""
+    fleet = world.fleet
+    trace = Trace({"hub": fleet.hub.core.store, **{name: one.core.store for name, one in fleet.members.items()}})
+    world.injector.at_step = lambda step: trace.begins(replace(step, who=step.who.replace("own/", "agent/")))
+    for name, process in world.processes.items():
+        if process.actor is not None:
+            trace.follow(name, process.actor.loop, {"": name.partition("/")[2] or "hub"})
+    for name, member in fleet.members.items():
+        assert member.agent is not None, "it runs"
+        trace.follow(f"agent/{name}", member.agent.loop, {"": "hub", SPOKE: name})
+    return trace
 
 
 @lru_cache(1)

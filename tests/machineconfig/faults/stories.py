@@ -22,6 +22,7 @@ from syncline.machineconfig.impact.forecast import Change
 from syncline.machineconfig.names import MACHINE_CONFIG
 from syncline.rehearsal.explore import Explorer
 from syncline.rehearsal.fingerprint import Fingerprints
+from syncline.rehearsal.guided.accesses import Trace
 
 OWN = {
     "/usr/etc/chrony.conf": Entry(content=b"pool of the system"),
@@ -106,9 +107,9 @@ class Story:
     acts: tuple[tuple[float, Callable[[FaultWorld], None]], ...] = ()
     """What people do after so many seconds."""
 
-    def world(self, seed: int = 0) -> FaultWorld:
+    def world(self) -> FaultWorld:
         """Everything is updated and at rest."""
-        world = FaultWorld({self.role: self.limit}, self.own, needs_drain=self.needs_drain, seed=seed, kept=self.kept)
+        world = FaultWorld({self.role: self.limit}, self.own, needs_drain=self.needs_drain, kept=self.kept)
         for name in ("master", "worker"):
             limit = {"maxUnavailable": self.limit} if name == self.role and self.limit > 1 else {}
             world.send("POST", POOLS, pool(name, **limit))
@@ -189,6 +190,15 @@ STORIES = {
 
 def _states(world: FaultWorld) -> Fingerprints:
     return Fingerprints(world, world.injector, world.laws.remembered)
+
+
+def traced(world: FaultWorld) -> Trace:
+    """Follow who reads and writes what from now on."""
+    trace = Trace({"": world.core.store})
+    world.injector.at_step = trace.begins
+    for who, process in world.injector.processes.items():
+        trace.follow(who, process.loop)
+    return trace
 
 
 EXPLORER = Explorer(STORIES, KINDS, _states)

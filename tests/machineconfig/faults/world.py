@@ -47,14 +47,14 @@ class FaultWorld(PoolWorld):
     """``limits``: maxUnavailable by pool; ``own``: entries that every machine is born with."""
 
     def __init__(
-        self, limits: dict[str, int], own: dict[str, Entry], *, needs_drain: bool, seed: int, kept: int | None = 20
+        self, limits: dict[str, int], own: dict[str, Entry], *, needs_drain: bool, kept: int | None = 20
     ) -> None:
         self._kept = kept
         self._seeded: dict[str, Any] = {}
         self._roles: dict[str, tuple[str, ...]] = {}
         self._seeding = False
         self._powers: dict[str, Power] = {}
-        super().__init__({}, renders=True, machines=True, seed=seed or 1, shuffle=seed > 0)
+        super().__init__({}, renders=True, machines=True)
         self.driver.actors.remove(self.gitops_actor)
         self.driver.add(self.injector.agenda)
         registry = self.machines.room.machines

@@ -1,0 +1,96 @@
+"""Schedules that reverse, or die in, the conflicts of a run first, and blind ones among them: :class:`Guide`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TypeVar
+
+from syncline.base.entropy import Entropy
+from syncline.rehearsal.faults import Fault, Kind, Schedule, drawn
+from syncline.rehearsal.guided.conflicts import Conflict, Order
+
+T = TypeVar("T")
+
+REVERSING: Mapping[Order, tuple[tuple[str, ...], ...]] = {
+    Order.SEEN: (("late",), ("stale-list",)),
+    Order.DECIDED: (("stood-still",), ("kill-before", "lost-request")),
+    Order.OVERWRITTEN: (("stood-still",), ("lost-answer",)),
+    Order.BETWEEN: (("kill",), ("lost-answer", "away")),
+}
+"""Kinds of faults that reverse a pair, or die in it: the plainest first, then others."""
+BLIND = 4
+"""Every so many schedules one is drawn without guidance: what a trace does not show is not left out."""
+SEVERAL = 3
+"""Most faults of a schedule when each pair has been tried alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A fault that is to reverse a pair."""
+
+    conflict: Conflict
+    fault: Fault
+
+
+@dataclass(frozen=True)
+class Guide:
+    """Draws schedules of one scenario. ``steps``: those of its undisturbed run."""
+
+    scenario: str
+    steps: int
+    kinds: Mapping[str, Kind]
+    conflicts: Sequence[Conflict]
+
+    def attempts(self, seed: int) -> list[Attempt]:
+        """Return one attempt for each pair and kind. One of each shape comes before the second of any, since nodes and
+        objects of one kind are treated alike; then the plainer kinds; the rest is an order of the seed."""
+        chance = Entropy(f"{self.scenario}/guided/{seed}")
+        alike: dict[tuple[object, ...], list[tuple[int, Attempt]]] = {}
+        for conflict in self.conflicts:
+            for rank, names in enumerate(REVERSING[conflict.order]):
+                for name in filter(self.kinds.__contains__, names):
+                    attempt = Attempt(conflict, Fault(name, max(conflict.first, 1), self._who(conflict)))
+                    alike.setdefault((*conflict.shape, name), []).append((rank, attempt))
+        ranked: list[tuple[int, int, float, Attempt]] = []
+        for several in alike.values():
+            for turn, (rank, attempt) in enumerate(_shuffled(several, chance)):
+                ranked.append((turn, rank, chance.uniform(0, 1), attempt))
+        ranked.sort(key=lambda one: one[:3])
+        found: dict[Fault, Attempt] = {}
+        for *_, attempt in ranked:
+            found.setdefault(attempt.fault, attempt)
+        return list(found.values())
+
+    @staticmethod
+    def _who(conflict: Conflict) -> str:
+        return conflict.who if conflict.order is Order.SEEN else ""
+
+    def schedules(self, seed: int) -> Iterator[Schedule]:
+        """Yield schedules without end: the attempts one by one, then several at once; every :data:`BLIND` th is one
+        that is drawn blindly."""
+        attempts, chance = self.attempts(seed), Entropy(f"{self.scenario}/mixed/{seed}")
+        alone = iter(attempts)
+        for number in count(1):
+            if number % BLIND == 0 or not attempts:
+                yield self.blind(seed, number)
+                continue
+            attempt = next(alone, None)
+            if attempt is not None:
+                yield Schedule(self.scenario, (attempt.fault,))
+                continue
+            mixed = {chance.choice(attempts).fault for _ in range(1 + chance.randrange(SEVERAL))}
+            faults = tuple(sorted(mixed, key=lambda each: (each.at, str(each))))
+            yield Schedule(self.scenario, faults, 1 + chance.randrange(1_000_000))
+
+    def blind(self, seed: int, number: int) -> Schedule:
+        """Return a schedule that is drawn without guidance."""
+        return drawn(self.scenario, seed * 1_000_003 + number, max(self.steps, 1), self.kinds)
+
+
+def _shuffled(items: Sequence[T], chance: Entropy) -> list[T]:
+    left, found = list(items), []
+    while left:
+        found.append(left.pop(chance.randrange(len(left))))
+    return found

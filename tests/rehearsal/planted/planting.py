@@ -1,0 +1,129 @@
+"""Bugs that are planted in controllers as patches of one function, for explorations to find."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from types import CodeType, FunctionType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """``function`` of ``module`` with ``sound`` replaced by ``faulty``, once. ``law``: what it breaks in some order."""
+
+    name: str
+    about: str
+    world: str
+    """``machines`` or ``fleet``, and the scenario."""
+    scenario: str
+    law: str
+    module: str
+    function: str
+    sound: str
+    faulty: str
+
+    def target(self) -> FunctionType:
+        found: Any = import_module(self.module)
+        for part in self.function.split("."):
+            found = getattr(found, part)
+        assert isinstance(found, FunctionType), f"{self.module}.{self.function} is no function"
+        return found
+
+    def code(self) -> CodeType:
+        """Return the code with the bug. Raises AssertionError if the patch does not apply."""
+        target = self.target()
+        source = textwrap.dedent(inspect.getsource(target))
+        found = source.count(self.sound)
+        assert found == 1, f"{self.name}: {self.sound!r} is {found} times in {self.module}.{self.function}"
+        made: dict[str, Any] = {}
+        body = "from __future__ import annotations\n" + source.replace(self.sound, self.faulty)
+        exec(compile(body, f"<planted {self.name}>", "exec"), {**target.__globals__}, made)
+        function: Callable[..., Any] = made[target.__name__]
+        assert isinstance(function, FunctionType) and not function.__code__.co_freevars, "it stands alone"
+        return function.__code__
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """Let every caller meet the bug, whichever way it imported the function."""
+        target = self.target()
+        sound = target.__code__
+        target.__code__ = self.code()
+        try:
+            yield
+        finally:
+            target.__code__ = sound
+
+
+BUGS = (
+    Bug(
+        "hook",
+        "the Application controller does not recognise a hook that its operation has made before it died",
+        "fleet",
+        "roll-out",
+        "once",
+        "syncline.gitops.sync.decide",
+        "is_stamped",
+        "return wanted and annotations_of(task.live).get(OPERATION) == stamp",
+        "return False",
+    ),
+    Bug(
+        "order",
+        "the order of a roll-out takes the changes of a set that is half written for all of them",
+        "fleet",
+        "roll-out",
+        "order",
+        "syncline.fleet.pull.order.gates",
+        "_settled",
+        "turn.now >= until",
+        "turn.now >= until - SETTLE",
+    ),
+    Bug(
+        "budget",
+        "a budget forgets places whose work it does not see yet",
+        "fleet",
+        "roll-out",
+        "budget",
+        "syncline.fleet.hub.budgets.reserve",
+        "Ledger.retain",
+        "now < (place.settled_at or now)",
+        "False",
+    ),
+    Bug(
+        "drain",
+        "the drain writes nodes unconditionally",
+        "machines",
+        "update",
+        "converges",
+        "syncline.machineconfig.drain.plan",
+        "_write",
+        '"resourceVersion": resource_version(node), ',
+        "",
+    ),
+    Bug(
+        "pool",
+        "the pool writes nodes unconditionally",
+        "machines",
+        "paused",
+        "converges",
+        "syncline.machineconfig.pools.plan",
+        "_node_patch",
+        '{"resourceVersion": resource_version(node)}',
+        "{}",
+    ),
+    Bug(
+        "agent",
+        "the agent takes a file of the machine's own for one that it wrote itself",
+        "machines",
+        "update",
+        "originals",
+        "syncline.machineconfig.agent.files.writing",
+        "_is_not_ours",
+        'found != written or (host.exists(f"/usr{path}") and host.read(f"/usr{path}") == found)',
+        "False",
+    ),
+)
