@@ -14,6 +14,7 @@ from syncline.rehearsal.guided.accesses import Place, Turn
 from syncline.rehearsal.guided.batches import Exploration
 from syncline.rehearsal.guided.conflicts import Conflict, Order, conflicts
 from syncline.rehearsal.guided.drawing import BLIND, Guide
+from syncline.rehearsal.guided.keeping import Kept, KeptError
 
 NODE, POOL = "/nodes n", "/pools p"
 SPEC, DESIRED, STATE = (
@@ -140,3 +141,42 @@ def test_exploration_finds_a_planted_bug() -> None:
     with bug.planted():
         exploration = Exploration(EXPLORER, bug.scenario, traced, size=8)
         assert next(found(exploration, 8), None) is not None
+
+
+def test_neither_processes_nor_interruptions_change_what_is_run(gentle: Exploration) -> None:  # type: ignore[type-arg]
+    def figures(kept: Kept) -> list[tuple[int, int, int, int, int]]:
+        each = sorted(kept.batches.items())
+        return [(number, one.schedules, one.merged, one.states, one.checks) for number, one in each]
+
+    alone = Exploration(EXPLORER, "gentle", traced, size=3)
+    whole, parts = Kept(alone.about()), Kept(alone.about())
+    for batch in alone.batches(9, {}):
+        whole.add(batch)
+    several = Exploration(EXPLORER, "gentle", traced, size=3, processes=2)
+    file = parts.text() + parts.add(next(several.batches(9, {}))) + '{"number":2,"sched'  # killed while it wrote
+    parts = Kept.read(file, several.about())
+    assert len(parts.batches) == 1
+    for batch in several.batches(9, parts.batches):
+        assert batch.number not in parts.batches
+        parts.add(batch)
+    assert figures(parts) == figures(whole)
+    assert len(alone.untried(9)) < len(alone.untried(3)) < len(alone.conflicts)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]\n", "found no exploration of format 1"),
+        ('{"format": 2}\n', "found no exploration of format 1"),
+        (
+            '{"format": 1, "scenario": "update", "seed": 2}\n',
+            "it explores scenario 'update', and 'gentle' was asked for",
+        ),
+        ('{"format": 1, "scenario": "gentle", "seed": 2}\n', "it explores seed 2, and 1 was asked for"),
+        ('{"format": 1, "scenario": "gentle", "seed": 1}\n{"number": 3}\n', "a line of it is no batch"),
+    ],
+)
+def test_a_file_of_another_exploration_is_refused(text: str, said: str) -> None:
+    with pytest.raises(KeptError) as error:
+        Kept.read(text, {"scenario": "gentle", "seed": 1})
+    assert said in str(error.value)

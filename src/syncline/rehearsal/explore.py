@@ -103,6 +103,8 @@ class Explorer(Generic[W]):
     kinds: Mapping[str, Kind]
     states: Callable[[W], Looks] | None = None
     """Returns what takes fingerprints of a world (``fingerprint.py``); None: states are not compared."""
+    rests: bool = True
+    """Judge each world at rest, too; False: a schedule ends when it is done, and laws of rest are not checked."""
 
     def simulate(self, schedule: Schedule, usual: int = 0, world: W | None = None) -> Verdict:
         """Run one schedule from the start and return its verdict."""
@@ -114,7 +116,7 @@ class Explorer(Generic[W]):
         world.reorder(schedule.seed)
         world.injector.faults = list(schedule.faults)
         scene.begin(world)
-        return _finished(world, schedule, usual, apart=apart)
+        return _finished(world, schedule, usual, apart=apart, rests=self.rests)
 
     def drawn(
         self, name: str, steps: int, seeds: Iterable[int], budget_s: float = inf, spent_s: Callable[[], float] = float
@@ -143,7 +145,7 @@ class Explorer(Generic[W]):
         def undisturbed() -> Verdict:
             known.watch(world)
             scene.begin(world)
-            return _finished(world, Schedule(name), 0, apart=True)
+            return _finished(world, Schedule(name), 0, apart=True, rests=self.rests)
 
         first = _forked(Schedule(name), undisturbed, known)
         if not first.held:
@@ -173,7 +175,7 @@ class Explorer(Generic[W]):
             world.injector.at_step = at_step
             known.keep_up(world)
             scene.begin(world)
-            return _finished(world, Schedule(name), first.steps, apart=True)
+            return _finished(world, Schedule(name), first.steps, apart=True, rests=self.rests)
 
         ended = fork.ended(branching)
         for _, place in waiting:  # they strike nowhere
@@ -201,7 +203,7 @@ class Explorer(Generic[W]):
         def undisturbed() -> Verdict:
             known.watch(world)
             scene.begin(world)
-            return _finished(world, Schedule(name), 0, apart=True)
+            return _finished(world, Schedule(name), 0, apart=True, rests=self.rests)
 
         first = _forked(Schedule(name), undisturbed, known)
         if not names or not first.held:
@@ -231,7 +233,7 @@ class Explorer(Generic[W]):
             world.injector.at_step = at_step
             known.keep_up(world)
             scene.begin(world)
-            return _finished(world, Schedule(name), first.steps, apart=True)
+            return _finished(world, Schedule(name), first.steps, apart=True, rests=self.rests)
 
         return replace(fork.ended(branching), states=len(known))
 
@@ -239,9 +241,9 @@ class Explorer(Generic[W]):
 # -- one schedule -----------------------------------------------------------------------------------------------------
 
 
-def _finished(world: Rehearsed, schedule: Schedule, usual: int, *, apart: bool = False) -> Verdict:
-    """Run a started scenario until it is at rest, and return the verdict. ``apart``: in a process of its own, whose
-    journal counts only if a law is broken."""
+def _finished(world: Rehearsed, schedule: Schedule, usual: int, *, apart: bool = False, rests: bool = True) -> Verdict:
+    """Run a started scenario until it is at rest (or only done), and return the verdict. ``apart``: in a process of its
+    own, whose journal counts only if a law is broken."""
     injector, ledger, log = world.injector, world.ledger, world.injector.steps.log
     began, limit = world.clock.now(), LIMIT_S
     why = "nothing has happened"
@@ -252,7 +254,7 @@ def _finished(world: Rehearsed, schedule: Schedule, usual: int, *, apart: bool =
         if limit <= 0:
             ledger.breach("converges", f"after {LIMIT_S:.0f} s: {why}")
     took = (world.clock.now() - began).total_seconds()
-    if not ledger.broken:
+    if rests and not ledger.broken:
         _rest(world)
     most = usual + MOST_WRITES * len(injector.fired) * world.size()
     if usual and len(log) > most:

@@ -82,10 +82,15 @@ class Strikes:
             self.away[step.who] = lasts
             raise Killed(step.who)
         if fault.kind in AROUND:
-            self._around(fault.kind, _cluster(fault, step), lasts)
+            self._around(fault.kind, self._cluster(fault, step), lasts)
         elif fault.kind in PEOPLE:
             self.agenda.after(0.5, self._run.edit if fault.kind == "edited" else self._run.commit)
         return None
+
+    def _cluster(self, fault: Fault, step: Step) -> str:
+        """Return the cluster that a fault concerns: that of the process, else one by the number of the step."""
+        names = sorted(self._run.waves)
+        return fault.who or step.who.partition("/")[2] or names[fault.at % len(names)]
 
     def _around(self, kind: str, cluster: str, lasts: float) -> None:
         run = self._run
@@ -102,12 +107,6 @@ class Strikes:
         }[kind]
         self.agenda.after(0, lambda: find().cut())
         self.agenda.after(lasts, lambda: find().mend())
-
-
-def _cluster(fault: Fault, step: Step) -> str:
-    """The cluster that a fault concerns: that of the process, else one by the number of the step."""
-    own = step.who.partition("/")[2]
-    return fault.who or own or f"c{fault.at % 5 + 1}"
 
 
 @dataclass(slots=True)

@@ -38,6 +38,7 @@ LAWS = (
 )
 WAVES = {"c1": 2, "c2": 1, "c3": 0, "c4": 1, "c5": 2}
 """The set writes its Applications by name: not in the order of the waves."""
+FEW = {"c2": 1, "c3": 0, "c4": 1}
 HEALTHY_S = 20
 BUDGETED = ("c2", "c4")
 """The clusters that a budget selects, which permits one."""
@@ -118,7 +119,9 @@ class Laws:
 
     def _in_order(self, who: str, cluster: str, release: Release) -> None:
         self.run.ledger.checked["order"] += 1
-        for name in (one for one, wave in WAVES.items() if wave < WAVES[cluster] and self._counts(one)):
+        for name in (
+            one for one, wave in self.run.waves.items() if wave < self.run.waves[cluster] and self._counts(one)
+        ):
             self._look(name)
             if release not in self.seen[name].proved:
                 have = self.seen[name]

@@ -7,14 +7,14 @@ release when it was well for :data:`HEALTHY_S`. :class:`~tests.fleet.deaths.laws
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing import Pipe, get_context
 from typing import Any, TypeVar
 
 from tests.fleet.deaths.faults import KINDS, Strikes, Struck
-from tests.fleet.deaths.laws import BUDGETED, HEALTHY_S, LAWS, WAVES, Laws
+from tests.fleet.deaths.laws import BUDGETED, FEW, HEALTHY_S, LAWS, WAVES, Laws
 from tests.fleet.rollingout import HUB, SETS, Process, RollOut
 from tests.fleet.rollouts import BUDGETS
 from tests.fleet.world import CLUSTERS, Cable
@@ -62,12 +62,13 @@ def template() -> Obj:
 class OrderedRollOut(RollOut):
     """What the explorer rehearses; see ``rehearsal/explore.py`` for what it asks of a world."""
 
-    def __init__(self) -> None:
+    def __init__(self, waves: Mapping[str, int] = WAVES) -> None:
+        self.waves = waves
         self.cables: dict[str, Cable] = {}
         """Links of the GitOps controllers of clusters to their own API."""
         self.edits = 0
         self.goal = "1"
-        super().__init__(*WAVES, spec={"template": template()})
+        super().__init__(*waves, spec={"template": template()})
         self.journal = Journal()
         self.clock = self.fleet.clock
         self.injector = Strikes(self)
@@ -80,7 +81,7 @@ class OrderedRollOut(RollOut):
         self.laws = Laws(self)
 
     def join(self, name: str, **how: Any) -> None:
-        labels = {CLUSTER_WAVE: str(WAVES[name])} | ({"pair": ""} if name in BUDGETED else {})
+        labels = {CLUSTER_WAVE: str(self.waves[name])} | ({"pair": ""} if name in BUDGETED else {})
         super().join(name, labels=labels, nodes=1)
 
     def content(self, name: str, v: str) -> list[Obj]:
@@ -170,7 +171,7 @@ class OrderedRollOut(RollOut):
             return f"not {self.goal}: {wrong}"
         (report,) = self.items("/apis/apps.open-cluster-management.io/v1alpha1/multiclusterapplicationsetreports")
         summary = report["statuses"]["summary"]
-        well = (summary["clusters"], summary["healthy"], summary["synced"]) == ("5", "5", "5")
+        well = (summary["clusters"], summary["healthy"], summary["synced"]) == (str(len(self.waves)),) * 3
         return "" if well else f"the report says {summary}"
 
     def injector_busy(self) -> bool:
@@ -181,28 +182,31 @@ class OrderedRollOut(RollOut):
         self.laws.at_rest()
 
 
-@lru_cache(1)
-def at_rest() -> OrderedRollOut:
+@lru_cache(2)
+def at_rest(small: bool = False) -> OrderedRollOut:
     """The world before the roll-out; only forked processes may change it."""
-    made = OrderedRollOut()
+    made = OrderedRollOut(FEW if small else WAVES)
     gc.collect()
     gc.freeze()  # else each fork copies what it only counts
     return made
 
 
+@dataclass(frozen=True)
 class Story:
-    """Version 2 is rolled out. Each run must be in a forked process."""
+    """Version 2 is rolled out, to all clusters or to a few. Each run must be in a forked process."""
+
+    small: bool = False
 
     def world(self) -> OrderedRollOut:
-        return at_rest()
+        return at_rest(self.small)
 
     def begin(self, world: OrderedRollOut) -> None:
         world.ledger.watching = world.injector.steps.counting = True
         world.try_to(world.commit)
 
 
-ROLL_OUT = "roll-out"
-EXPLORER: Explorer[OrderedRollOut] = Explorer({ROLL_OUT: Story()}, KINDS)
+ROLL_OUT, SMALL = "roll-out", "roll-out-to-three"
+EXPLORER: Explorer[OrderedRollOut] = Explorer({ROLL_OUT: Story(), SMALL: Story(small=True)}, KINDS)
 
 
 def traced(world: OrderedRollOut) -> Trace:
@@ -219,19 +223,19 @@ def traced(world: OrderedRollOut) -> Trace:
     return trace
 
 
-@lru_cache(1)
-def calm_facts() -> str:
+@lru_cache(2)
+def calm_facts(small: bool = False) -> str:
     """The facts at the end of the undisturbed run, with which each other end is compared."""
 
     def undisturbed() -> str:
-        world = Story().world()
-        Story().begin(world)
+        world = Story(small).world()
+        Story(small).begin(world)
         while world.unfinished():
             world.go(60)
         world.go(600)
         return world.laws.facts()
 
-    found = at_rest().laws.calm = apart(undisturbed)
+    found = at_rest(small).laws.calm = apart(undisturbed)
     return found
 
 

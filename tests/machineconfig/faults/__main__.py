@@ -13,11 +13,13 @@ from pathlib import Path
 from zlib import crc32
 
 from tests.machineconfig.faults.schedule import KINDS, read
-from tests.machineconfig.faults.stories import EXPLORER, STORIES
+from tests.machineconfig.faults.stories import EXPLORER, STORIES, traced
 
 from syncline.base.interpreter import tune_interpreter
 from syncline.rehearsal.explore import shrunk
 from syncline.rehearsal.faults import Fault, On, Schedule
+from syncline.rehearsal.guided.batches import MAX_PROCESSES, Exploration, Way
+from syncline.rehearsal.guided.keeping import Kept
 from syncline.rehearsal.seams import Step
 from syncline.rehearsal.verdict import Verdict
 
@@ -35,6 +37,8 @@ def main(arguments: list[str]) -> int:
             law = outcome.first
             say(f"shrunk  {shrunk(read(options.replay), lambda each: law in EXPLORER.simulate(each).broken)}")
         return 0 if outcome.held else 1
+    if options.explore or options.conflicts:
+        return max(explored(name, options) for name in options.stories)
     tally = Tally(options.verbose, options.record)
     explorer = replace(EXPLORER, states=None) if options.whole else EXPLORER
     steps: dict[str, int] = {}
@@ -59,6 +63,33 @@ def main(arguments: list[str]) -> int:
     return 1 if tally.broken else 0
 
 
+def explored(name: str, options: argparse.Namespace) -> int:
+    """Explore a story in batches; ``--resume FOLDER`` goes on where it was killed."""
+    exploration = Exploration(EXPLORER, name, traced, options.seed, Way(options.way), options.processes)
+    if options.conflicts:
+        say("\n".join([f"{name}: {len(exploration.conflicts)} pairs", *map(str, exploration.conflicts)]))
+    kept, file = Kept(exploration.about()), options.resume / f"{name}.jsonl" if options.resume else None
+    if file is not None:
+        file.parent.mkdir(exist_ok=True)
+        kept = Kept.read(file.read_text() if file.exists() else "", exploration.about())
+        file.write_text(kept.text())
+    began = time.monotonic()
+    for batch in exploration.batches(options.explore, kept.batches, lambda: time.monotonic() - began > options.budget):
+        line = kept.add(batch)
+        if file is not None:
+            with file.open("a") as out:
+                out.write(line)
+    broken = kept.broken()
+    for place, verdict in list(broken.items())[:TOLD]:
+        say(f"{place}: {verdict.line()}")
+    left = exploration.untried(sum(batch.schedules for batch in kept.batches.values()))
+    say(
+        f"{name} ({options.way}, seed {options.seed}): {kept.said()}; not tried: {len(left)} of "
+        f"{len(exploration.conflicts)} pairs"
+    )
+    return 1 if broken else 0
+
+
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.machineconfig.faults", description=__doc__)
     parser.add_argument("--stories", nargs="*", default=list(STORIES), choices=list(STORIES))
@@ -71,6 +102,14 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--replay", help="one schedule, as it was printed: 'update; kill@12, clock+86400@30'")
     parser.add_argument("--shrink", action="store_true", help="of --replay: a shorter one that breaks the same law")
     parser.add_argument("--pairs", type=int, default=0, help="of 1,000 pairs of faults, how many are run, too")
+    parser.add_argument("--explore", type=int, default=0, help="so many schedules of each story, in batches")
+    parser.add_argument(
+        "--way", default=Way.GUIDED, choices=list(map(str, Way)), help="of --explore: how they are drawn"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of --explore")
+    parser.add_argument("--processes", type=int, default=1, choices=range(1, MAX_PROCESSES + 1), help="of --explore")
+    parser.add_argument("--resume", type=Path, help="of --explore: a folder that keeps what was done, to go on later")
+    parser.add_argument("--conflicts", action="store_true", help="print the pairs of accesses whose order could matter")
     parser.add_argument("--whole", action="store_true", help="run on also where a state is known already")
     parser.add_argument("--verbose", action="store_true", help="print every schedule")
     return parser.parse_args(arguments)

@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """``function`` of ``module`` with ``sound`` replaced by ``faulty``, once. ``law``: what it breaks in some order."""
+    """``function`` of ``module`` with ``edits``. ``law``: what it breaks in some order."""
 
     name: str
     about: str
@@ -24,8 +24,8 @@ class Bug:
     law: str
     module: str
     function: str
-    sound: str
-    faulty: str
+    edits: tuple[tuple[str, str], ...]
+    """What is there once, and what is there instead."""
 
     def target(self) -> FunctionType:
         found: Any = import_module(self.module)
@@ -38,10 +38,12 @@ class Bug:
         """Return the code with the bug. Raises AssertionError if the patch does not apply."""
         target = self.target()
         source = textwrap.dedent(inspect.getsource(target))
-        found = source.count(self.sound)
-        assert found == 1, f"{self.name}: {self.sound!r} is {found} times in {self.module}.{self.function}"
+        for sound, faulty in self.edits:
+            found = source.count(sound)
+            assert found == 1, f"{self.name}: {sound!r} is {found} times in {self.module}.{self.function}"
+            source = source.replace(sound, faulty)
         made: dict[str, Any] = {}
-        body = "from __future__ import annotations\n" + source.replace(self.sound, self.faulty)
+        body = "from __future__ import annotations\n" + source
         exec(compile(body, f"<planted {self.name}>", "exec"), {**target.__globals__}, made)
         function: Callable[..., Any] = made[target.__name__]
         assert isinstance(function, FunctionType) and not function.__code__.co_freevars, "it stands alone"
@@ -64,56 +66,58 @@ BUGS = (
         "hook",
         "the Application controller does not recognise a hook that its operation has made before it died",
         "fleet",
-        "roll-out",
+        "roll-out-to-three",
         "once",
         "syncline.gitops.sync.decide",
         "is_stamped",
-        "return wanted and annotations_of(task.live).get(OPERATION) == stamp",
-        "return False",
+        (("return wanted and annotations_of(task.live).get(OPERATION) == stamp", "return False"),),
     ),
     Bug(
         "order",
         "the order of a roll-out takes the changes of a set that is half written for all of them",
         "fleet",
-        "roll-out",
+        "roll-out-to-three",
         "order",
         "syncline.fleet.pull.order.gates",
         "_settled",
-        "turn.now >= until",
-        "turn.now >= until - SETTLE",
+        (("turn.now >= until", "turn.now >= until - SETTLE"),),
     ),
     Bug(
         "budget",
         "a budget forgets places whose work it does not see yet",
         "fleet",
-        "roll-out",
+        "roll-out-to-three",
         "budget",
         "syncline.fleet.hub.budgets.reserve",
         "Ledger.retain",
-        "now < (place.settled_at or now)",
-        "False",
+        (("now < (place.settled_at or now)", "False"),),
     ),
     Bug(
         "drain",
-        "the drain writes nodes unconditionally",
+        "the drain cordons a node in one write and notes that it did so in another",
         "machines",
-        "update",
+        "removal",
         "converges",
         "syncline.machineconfig.drain.plan",
-        "_write",
-        '"resourceVersion": resource_version(node), ',
-        "",
+        "_begin",
+        (
+            (
+                'patch = _write(observed.node, notes, "its agent asks for a drain", unschedulable=True)',
+                'cordon = _write(observed.node, {}, "its agent asks for a drain", unschedulable=True)\n'
+                '    patch = replace(cordon, body={"metadata": {"annotations": notes}})',
+            ),
+            ("(patch, *events)", "(cordon, patch, *events)"),
+        ),
     ),
     Bug(
         "pool",
-        "the pool writes nodes unconditionally",
+        "the pool counts a node as down when its agent says so, not as soon as it has a new target",
         "machines",
-        "paused",
-        "converges",
-        "syncline.machineconfig.pools.plan",
-        "_node_patch",
-        '{"resourceVersion": resource_version(node)}',
-        "{}",
+        "masters",
+        "budget",
+        "syncline.machineconfig.pools.nodestate",
+        "_read",
+        (("(not done and not failing)", "(state != DONE and not failing)"),),
     ),
     Bug(
         "agent",
@@ -123,7 +127,6 @@ BUGS = (
         "originals",
         "syncline.machineconfig.agent.files.writing",
         "_is_not_ours",
-        'found != written or (host.exists(f"/usr{path}") and host.read(f"/usr{path}") == found)',
-        "False",
+        (('found != written or (host.exists(f"/usr{path}") and host.read(f"/usr{path}") == found)', "False"),),
     ),
 )

@@ -20,6 +20,7 @@ from itertools import islice
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar, cast
+from zlib import crc32
 
 from syncline.rehearsal.explore import Explorer, Rehearsed
 from syncline.rehearsal.faults import Schedule
@@ -114,6 +115,12 @@ class Exploration(Generic[W]):
     @cached_property
     def guide(self) -> Guide:
         return Guide(self.scenario, self.steps, self.explorer.kinds, self.conflicts)
+
+    def about(self) -> dict[str, Any]:
+        """Return what decides which schedules are run: an exploration with another value is another one."""
+        pairs = crc32("\n".join(map(str, self.conflicts)).encode())
+        named = {"scenario": self.scenario, "way": str(self.way), "seed": self.seed, "size": self.size}
+        return {**named, "steps": self.steps, "pairs": pairs}
 
     def schedules(self) -> Iterator[Schedule]:
         """Yield the schedules of this exploration, in order and without end."""

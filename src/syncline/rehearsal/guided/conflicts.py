@@ -39,6 +39,8 @@ class Conflict:
     by: str
     other: str
     place: Place
+    acts: bool = True
+    """Both writes are of one pass (BETWEEN), or the pass that read it wrote (SEEN)."""
 
     @property
     def shape(self) -> tuple[Order, str, str, str, str]:
@@ -53,8 +55,8 @@ class Conflict:
 
     @classmethod
     def of_obj(cls, found: Sequence[Any]) -> Conflict:
-        order, first, second, who, by, other, (what, path) = found
-        return cls(Order(order), first, second, who, by, other, Place(what, tuple(path)))
+        order, first, second, who, by, other, (what, path), acts = found
+        return cls(Order(order), first, second, who, by, other, Place(what, tuple(path)), acts)
 
     def __str__(self) -> str:
         actors = " | ".join(dict.fromkeys((self.by or "the cluster", self.other or "the cluster")))
@@ -111,8 +113,8 @@ def _of_readers(turns: Sequence[Turn]) -> Iterator[Conflict]:
                 break
             if before is not None and before.step:
                 other = turns[before.turn]
-                second = decides or turn.after
-                yield Conflict(Order.SEEN, before.step, second, turn.who, turn.controller, other.controller, place)
+                second, by = decides or turn.after, turn.controller
+                yield Conflict(Order.SEEN, before.step, second, turn.who, by, other.controller, place, bool(decides))
 
 
 def _of_writers(turns: Sequence[Turn]) -> Iterator[Conflict]:
@@ -147,10 +149,9 @@ def _of_one(turns: Sequence[Turn]) -> Iterator[Conflict]:
         for turn in turns:
             for place in turn.reads if turn.who == who else ():
                 read.setdefault(place.what, set()).add(place)
-        for (step, turn, places), (then, _, _) in pairwise(writes):
+        for (step, turn, places), (then, following, _) in pairwise(writes):
             seen = (place for place in sorted(places) if any(map(place.meets, read.get(place.what, ()))))
-            met = next(seen, None)
+            met, by = next(seen, None), turn.controller
             if met is not None or any(place.what.startswith("machine ") for place in places):
-                yield Conflict(
-                    Order.BETWEEN, step, then, who, turn.controller, turn.controller, met or next(iter(places))
-                )
+                place = met or next(iter(places))
+                yield Conflict(Order.BETWEEN, step, then, who, by, by, place, turn is following)

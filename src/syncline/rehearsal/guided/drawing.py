@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from typing import TypeVar
 
 from syncline.base.entropy import Entropy
@@ -23,7 +23,7 @@ REVERSING: Mapping[Order, tuple[tuple[str, ...], ...]] = {
 BLIND = 4
 """Every so many schedules one is drawn without guidance: what a trace does not show is not left out."""
 SEVERAL = 3
-"""Most faults of a schedule when each pair has been tried alone."""
+"""Most attempts of a schedule. A fault may shift the steps after it; each attempt comes alone, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,8 @@ class Guide:
 
     def attempts(self, seed: int) -> list[Attempt]:
         """Return one attempt for each pair and kind. One of each shape comes before the second of any, since nodes and
-        objects of one kind are treated alike; then the plainer kinds; the rest is an order of the seed."""
+        objects of one kind are treated alike; then the plainer kinds, and passes that write; the rest is an order of
+        the seed."""
         chance = Entropy(f"{self.scenario}/guided/{seed}")
         alike: dict[tuple[object, ...], list[tuple[int, Attempt]]] = {}
         for conflict in self.conflicts:
@@ -56,7 +57,7 @@ class Guide:
         ranked: list[tuple[int, int, float, Attempt]] = []
         for several in alike.values():
             for turn, (rank, attempt) in enumerate(_shuffled(several, chance)):
-                ranked.append((turn, rank, chance.uniform(0, 1), attempt))
+                ranked.append((turn, rank + (not attempt.conflict.acts), chance.uniform(0, 1), attempt))
         ranked.sort(key=lambda one: one[:3])
         found: dict[Fault, Attempt] = {}
         for *_, attempt in ranked:
@@ -68,21 +69,23 @@ class Guide:
         return conflict.who if conflict.order is Order.SEEN else ""
 
     def schedules(self, seed: int) -> Iterator[Schedule]:
-        """Yield schedules without end: the attempts one by one, then several at once; every :data:`BLIND` th is one
-        that is drawn blindly."""
+        """Yield schedules without end: the attempts in threes, then one by one, then drawn ones together with an order
+        of ready keys; every :data:`BLIND` th is one that is drawn blindly."""
         attempts, chance = self.attempts(seed), Entropy(f"{self.scenario}/mixed/{seed}")
-        alone = iter(attempts)
+        threes = (attempts[place : place + SEVERAL] for place in range(0, len(attempts), SEVERAL))
+        planned = chain(threes, ([attempt] for attempt in attempts))
         for number in count(1):
             if number % BLIND == 0 or not attempts:
                 yield self.blind(seed, number)
                 continue
-            attempt = next(alone, None)
-            if attempt is not None:
-                yield Schedule(self.scenario, (attempt.fault,))
-                continue
-            mixed = {chance.choice(attempts).fault for _ in range(1 + chance.randrange(SEVERAL))}
-            faults = tuple(sorted(mixed, key=lambda each: (each.at, str(each))))
-            yield Schedule(self.scenario, faults, 1 + chance.randrange(1_000_000))
+            together, order = next(planned, None), 0
+            if together is None:
+                together, order = (
+                    _shuffled(attempts, chance)[: 1 + chance.randrange(SEVERAL)],
+                    chance.randrange(10**6) + 1,
+                )
+            faults = {attempt.fault for attempt in together}
+            yield Schedule(self.scenario, tuple(sorted(faults, key=lambda each: (each.at, str(each)))), order)
 
     def blind(self, seed: int, number: int) -> Schedule:
         """Return a schedule that is drawn without guidance."""
