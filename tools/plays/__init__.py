@@ -1,0 +1,1 @@
+"""AnsibleConfigs on machines that are trees with namespaces of their own."""
