@@ -111,6 +111,61 @@ def test_butane_is_translated_with_the_files_beside_it(
     assert "write variant openshift with metadata.name and a role label" in capsys.readouterr().err
 
 
+SITE = """\
+- hosts: all
+  gather_facts: false
+  tasks:
+    - {name: the message, copy: {content: x, dest: /etc/motd}, tags: [syncline.drain]}
+    - {name: the date, command: date}
+"""
+
+
+def ansible_config(folder: Path, url: str) -> str:
+    spec = {"repository": {"repoURL": url}, "pool": "worker", "playbook": "site.yml"}
+    config = {"apiVersion": "syncline.dev/v1alpha1", "kind": "AnsibleConfig", "metadata": {"name": "motd"}}
+    return written(folder, config | {"spec": spec})
+
+
+def test_the_playbook_of_an_ansible_config_is_read_from_git(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo = Repo(tmp_path / "playbooks")
+    (repo.path / "site.yml").write_text(SITE)
+    commit, file = repo.commit("a message"), ansible_config(tmp_path, str(repo.path))
+    found = answer(served, capsys, "-f", file)
+    (play,), (pool,) = found["ansible"], found["pools"]
+    assert (play["revision"], play["disruption"], play["wouldChange"]) == (commit, "Drain", None)
+    assert [(task["place"], task["task"]) for task in play["tasks"]] == [
+        ("site.yml:4", "the message"),
+        ("site.yml:5", "the date"),
+    ]
+    assert [node["steps"] for node in pool["nodes"]] == [["drain"], ["drain"]]
+    assert impact(served, "-f", file) == 2
+    assert "not known: --check runs them in check mode" in capsys.readouterr().out
+    repo.change("site.yml", "hosts: all", "hosts: all\n  serial: 1")
+    repo.commit("one by one")
+    assert impact(served, "-f", file) == 4
+    assert "refused: AnsibleConfig motd: commit " in (told := capsys.readouterr().out) and "site.yml:2: serial" in told
+    assert impact(served, "-f", ansible_config(tmp_path, str(tmp_path / "nowhere"))) == 4
+    assert "refused: AnsibleConfig motd: repository " in capsys.readouterr().out
+    assert impact(served, "--check") == 2 and "go with an AnsibleConfig in -f" in capsys.readouterr().err
+
+
+@pytest.mark.process
+def test_check_mode_says_which_tasks_would_change_something_and_of_which_it_says_nothing(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ansible")
+    (tmp_path / "books").mkdir()
+    (tmp_path / "books/site.yml").write_text(SITE)
+    file = ansible_config(tmp_path, "https://git.example.com/playbooks.git")
+    assert impact(served, "-f", file, "--folder", str(tmp_path / "books"), "--check") == 2
+    told = capsys.readouterr().out
+    would = "in check mode on a minimal tree with the facts of node-1 it would change task 'the message' (site.yml:4)"
+    assert would in told or "playbooks are captured in a root of their own" in told
+    assert "check mode says nothing of task 'the date' (site.yml:5)" in told or would not in told
+
+
 def test_standard_input_is_read_and_what_the_api_refuses_is_told(
     served: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

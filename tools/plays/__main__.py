@@ -165,7 +165,7 @@ class Story:
         self.until("NotIdempotent", lambda: any("NotIdempotent" in self.reason(name) for name in NAMES))
         reason = next(found for name in NAMES if "NotIdempotent" in (found := self.reason(name)))
         self.say(reason)
-        self.check("it names the task", "task 'after all' (site.yml:16)" in reason, reason)
+        self.check("it names the task", "task 'after all' (site.yml:17)" in reason, reason)
 
     def put_right(self) -> None:
         self.commit("third", "hello again", "done")

@@ -16,7 +16,7 @@ from typing import Final
 
 from syncline.base.clock import Clock
 from syncline.base.scratch import scratch
-from syncline.machineconfig.ansible.content import ContentError, unpack
+from syncline.machineconfig.ansible.content import ContentError, Files, unpack
 from syncline.machineconfig.ansible.order import Order
 from syncline.machineconfig.ansible.outcome import Outcome, Task
 from syncline.sources.ansible.launching import Play as Launch
@@ -52,17 +52,22 @@ class LinuxPlays:
         try:
             files = unpack(order.packed)
             with scratch() as folder:
-                for path, file in files.items():
-                    place = folder / path
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    place.write_bytes(file.content)
-                    place.chmod(0o700 if file.executable else 0o600)
+                write_files(files, folder)
                 report = run_play(launch_of(node, order, folder), limits=_limits(order), cwd=str(folder))
         except (ContentError, SourceError) as error:
             return Outcome(error=str(error))
         except OSError as error:
             return Outcome(error=f"its content cannot be unpacked: {error.strerror}")
         return outcome_of(report, _values(order))
+
+
+def write_files(files: Files, folder: Path) -> None:
+    """Write the content of a play to a private folder."""
+    for path, file in files.items():
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(file.content)
+        place.chmod(0o700 if file.executable else 0o600)
 
 
 def launch_of(node: str, order: Order, folder: Path) -> Launch:

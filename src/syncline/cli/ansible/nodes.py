@@ -97,7 +97,7 @@ def plan_ansible_config(place: str, folder: Path) -> None:
         raise CommandFailed(f"-f {place}: {len(configs)} AnsibleConfigs; give one", USAGE)
     config = configs[0]
     try:
-        found = Found(_EPOCH, "0" * 40, files=_files(folder, wanted_of(config).collections))
+        found = Found(_EPOCH, "0" * 40, files=files_of_folder(folder, wanted_of(config).collections))
         play, packed, refusals = play_of(config, found)
     except (ContentError, DurationError, KeyError) as error:
         raise CommandFailed(f"AnsibleConfig {name_of(config)}: {error}", USAGE) from error
@@ -113,7 +113,8 @@ def plan_ansible_config(place: str, folder: Path) -> None:
 _EPOCH: Any = time_or_none("1970-01-01T00:00:00Z")
 
 
-def _files(folder: Path, collections: tuple[str, ...]) -> dict[str, File]:
+def files_of_folder(folder: Path, collections: tuple[str, ...]) -> dict[str, File]:
+    """Return the files of a folder, of collections those that are named. Raises ContentError and OSError."""
     named = tuple(f"{COLLECTIONS}/{name.replace('.', '/')}/" for name in collections)
     found: dict[str, File] = {}
     size = 0

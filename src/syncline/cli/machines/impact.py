@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -49,6 +51,13 @@ CHANGES = 2
     metavar="FILE|DIR",
     help="Without a cluster: against what `kubectl get -o yaml` wrote of one.",
 )
+@click.option(
+    "--folder",
+    default=None,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The playbook of the AnsibleConfig in -f as it is in this folder, not in Git.",
+)
+@click.option("--check", is_flag=True, help="Run playbooks of AnsibleConfigs in check mode, in a throwaway root here.")
 @click.option("--all", "everything", is_flag=True, help="List every node, also of large pools.")
 @output_option("json", "yaml")
 @click.option("-N", "--app-namespace", default="argocd", show_default=True, help="Namespace of Applications.")
@@ -61,6 +70,8 @@ def impact(
     prune: bool,
     pool: str,
     against: str | None,
+    folder: Path | None,
+    check: bool,
     everything: bool,
     output: str | None,
     app_namespace: str,
@@ -71,7 +82,8 @@ def impact(
     order and how long; what would be refused, and which drains cannot finish. Nothing is written.
 
     Takes MachineConfigs and whatever they are made of (KubeletConfig, ContainerRuntimeConfig, image mirrors, pools,
-    node disruption policies). Without a change it reports what is in progress or held back now.
+    node disruption policies, AnsibleConfigs, whose playbooks are read from Git). Without a change it reports what is in
+    progress or held back now.
 
     \b
     Exit codes: 0 no node is touched, 2 nodes are touched, 3 blocked (a pool is paused, a drain cannot finish),
@@ -79,11 +91,14 @@ def impact(
     Examples:   syncline mc impact -f 99-worker-nosmt.yaml
                 syncline mc impact -f motd.bu --delete 99-old --pool worker
                 syncline mc impact --revision feature/chrony
+                syncline mc impact -f ansibleconfig.yaml --folder ./playbooks --check
     """
     from syncline.assembly.machines.impact import forecaster
     from syncline.base.clock import SystemClock
     from syncline.cli.access.manifests import read_manifests
     from syncline.cli.views.impact import describe_impact
+    from syncline.kube.kinds.ansible import ANSIBLE_CONFIG
+    from syncline.kube.objects import gvk_of
 
     if (apps or prune) and not revision:
         raise click.UsageError("--app and --prune go with --revision")
@@ -96,8 +111,17 @@ def impact(
         if revision:
             change, report = _at_revision(link, cache, change, revision, apps, app_namespace, prune=prune)
             notes += report
-        now = link.now() if link is not None else SystemClock().now()
-    found = forecaster(cache).forecast(change, now, pool)
+        now = (link.now() if link is not None else SystemClock().now()).replace(microsecond=0)
+        configs = [one for one in change.applied if gvk_of(one).group_kind == ANSIBLE_CONFIG.group_kind]
+        if configs or folder is not None or check:
+            from syncline.cli.machines.playbooks import check_playbooks, read_playbooks
+
+            if not configs:
+                raise CommandFailed("--folder and --check go with an AnsibleConfig in -f", USAGE)
+            read = read_playbooks(configs, folder, link, cache, app_namespace, now)
+            checks = check_playbooks(configs, read, cache) if check else {}
+            change = replace(change, playbooks=read, checks=checks)
+    found = forecaster(cache, playbooks=change.playbooks).forecast(change, now, pool)
     if output:
         print_documents(found.to_obj() | {"notes": [*notes, *found.notes]}, output)
     else:
@@ -112,6 +136,7 @@ def _look(link: Connection | None, against: str | None, namespace: str, given: S
     from syncline.assembly.machines.impact import impact_kinds
     from syncline.cli.access.snapshots import look_at, look_offline
     from syncline.kube import client
+    from syncline.kube.kinds.ansible import ANSIBLE_CONFIG
     from syncline.kube.objects import GVK, gvk_of
     from syncline.machineconfig.impact.admission import DEFINITIONS
 
@@ -119,7 +144,7 @@ def _look(link: Connection | None, against: str | None, namespace: str, given: S
         return look_offline(against or "", namespace)
     if whole:
         return look_at(link, namespace)
-    snapshot = link.run(snapshot_of_cluster({}, impact_kinds()))
+    snapshot = link.run(snapshot_of_cluster({}, {*impact_kinds(), ANSIBLE_CONFIG.group_kind}))
     for problem in snapshot.unreadable:
         click.echo(f"warning: not seen: {problem}", err=True)
     definitions = link.mapper.find(GVK(DEFINITIONS.group, "v1", DEFINITIONS.kind))
@@ -153,10 +178,11 @@ def _asked(
 ) -> tuple[Change, list[str]]:
     """Return the change described by files and flags. Objects that do not affect machines are counted and skipped."""
     from syncline.assembly.machines.impact import impact_kinds
+    from syncline.kube.kinds.ansible import ANSIBLE_CONFIG
     from syncline.kube.objects import gvk_of
     from syncline.machineconfig.impact.forecast import Change
 
-    kinds = impact_kinds()
+    kinds = {*impact_kinds(), ANSIBLE_CONFIG.group_kind}
     mine = [_placed(cache, one) for one in given if gvk_of(one).group_kind in kinds]
     if files and not mine:
         raise CommandFailed("-f: there is nothing in it that concerns machines, such as a MachineConfig", USAGE)

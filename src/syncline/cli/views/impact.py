@@ -26,6 +26,7 @@ def describe_impact(found: Impact, notes: Sequence[str] = (), *, everything: boo
     summary = [_indented(pool.clauses()) for pool in found.pools]
     summary += [_indented((f"refused: {first}", *rest)) for first, *rest in (each.clauses() for each in found.refused)]
     blocks.append("\n".join(summary) or "no node is touched")
+    blocks += [_indented(play.clauses()) for play in found.plays]
     blocks.append(_causes(found.pools))
     blocks.append(_nodes(found.pools, everything))
     blocks.append("\n".join(dict.fromkeys(text for pool in found.pools if (text := _lengths(pool)))))

@@ -7,7 +7,7 @@ connects the packages.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller
 from syncline.control.plan import Patch, Stalled
+from syncline.kube.kinds.ansible import ANSIBLE_CONFIG
 from syncline.kube.kinds.holds import holds_of, pause_writer
 from syncline.kube.objects import (
     GroupKind,
@@ -31,10 +32,13 @@ from syncline.kube.objects import (
 from syncline.kube.selectors import SelectorError
 from syncline.machineconfig.agent.planning.observe import CLUSTER
 from syncline.machineconfig.agent.planning.work import Work
+from syncline.machineconfig.ansible.plan import wanted_of
+from syncline.machineconfig.ansible.reading import Found, Wanted
 from syncline.machineconfig.configs.parsing import ConfigError
 from syncline.machineconfig.drain import observe as drain_observing
 from syncline.machineconfig.impact.causes import Cause, Sides, action_text, causes_of
 from syncline.machineconfig.impact.pace import Pace, Samples, sampled
+from syncline.machineconfig.impact.plays import Checked, PlayImpact, play_impact
 from syncline.machineconfig.impact.report import Impact, NodeImpact, PoolImpact, Refusal
 from syncline.machineconfig.impact.rollout import Rollout, State, Turn, worked_out
 from syncline.machineconfig.impact.scratch import Scratch, kinds_of
@@ -67,6 +71,10 @@ class Change:
     put: Sequence[Obj] = ()
     deleted: Sequence[ObjectRef] = ()
     origins: Mapping[ObjectRef, str] = field(default_factory=dict)
+    playbooks: Mapping[Wanted, Found] = field(default_factory=dict)
+    """What was read for AnsibleConfigs of the change."""
+    checks: Mapping[str, Checked] = field(default_factory=dict)
+    """By name of AnsibleConfig, what its playbook found in check mode."""
 
 
 def kinds_read(controllers: Collection[Controller[Any]]) -> set[GroupKind]:
@@ -125,7 +133,7 @@ class _Telling:
         ]
         lines = [one for one in found if self._matters(one) and only in ("", one.name)]
         lines.sort(key=lambda one: (bool(one.paused), _begins(one), one.name))
-        return Impact(tuple(lines), self._refused(), self._notes(simulated), self._marks())
+        return Impact(tuple(lines), self._refused(), self._notes(simulated), self._marks(), self._plays())
 
     def _matters(self, one: PoolImpact) -> bool:
         return bool(one.nodes or one.refused or one.waits) or one.before != one.after
@@ -351,7 +359,28 @@ class _Telling:
             if isinstance(plan.outcome, Stalled):
                 fix = fix_for(plan.outcome.reason) or plan.outcome.fix
                 found.append(Refusal(f"{ref.kind} {ref.name}", plan.outcome.reason.rstrip(), fix))
-        return tuple(found)
+        return (*found, *self._playbooks_refused())
+
+    # -- AnsibleConfigs ------------------------------------------------------------------------------------------
+
+    def _ansible(self) -> list[Obj]:
+        """Return the AnsibleConfigs of the change, as they are after it."""
+        asked = [ref_of(obj) for obj in (*self._change.applied, *self._change.put)]
+        found = [self._scratch.cache.get(ref) for ref in asked if ref.group_kind == ANSIBLE_CONFIG.group_kind]
+        return [one for one in found if one is not None]
+
+    def _playbooks_refused(self) -> Iterator[Refusal]:
+        for config in self._ansible():
+            for one in dig(config, "status", "conditions", default=()):
+                if one["type"] == "Ready" and one["reason"] in ("Refused", "Unreadable"):
+                    yield Refusal(f"AnsibleConfig {name_of(config)}", one["message"])
+
+    def _plays(self) -> tuple[PlayImpact, ...]:
+        change, nodes = self._change, self._by.snapshot.objects(NODE)
+        pairs = [(config, change.playbooks.get(wanted_of(config))) for config in self._ansible()]
+        checks = change.checks
+        found = [play_impact(one, read, nodes, checks.get(name_of(one))) for one, read in pairs if read is not None]
+        return tuple(one for one in found if one is not None)
 
     def _notes(self, simulated: Rollout) -> tuple[str, ...]:
         notes = [text for obj in (*self._change.applied, *self._change.put) if (text := self._unselected(obj))]

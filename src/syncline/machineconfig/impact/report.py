@@ -14,6 +14,7 @@ from enum import StrEnum
 from syncline.kube.objects import Obj
 from syncline.machineconfig.impact.causes import ALWAYS, SEVERITY, Cause, severity
 from syncline.machineconfig.impact.pace import ASSUMED, Pace
+from syncline.machineconfig.impact.plays import PlayImpact
 from syncline.machineconfig.impact.rollout import State
 from syncline.machineconfig.render.plan import NOT_RENDERED
 
@@ -253,6 +254,8 @@ class Impact:
     notes: tuple[str, ...] = ()
     changed: tuple[str, ...] = field(default=())
     """MachineConfigs that are created, changed or deleted, each with a mark: ``+ 99-nosmt``."""
+    plays: tuple[PlayImpact, ...] = ()
+    """The AnsibleConfigs of the change that are accepted."""
 
     @property
     def verdict(self) -> Verdict:
@@ -264,6 +267,7 @@ class Impact:
             "verdict": str(self.verdict),
             "machineConfigs": list(self.changed),
             "pools": [pool.to_obj() for pool in self.pools],
+            "ansible": [play.to_obj() for play in self.plays],
             "refused": [each.to_obj() for each in self.refused],
             "notes": list(self.notes),
         }

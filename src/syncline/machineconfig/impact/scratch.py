@@ -33,6 +33,7 @@ from syncline.kube.objects import (
 from syncline.kube.patching.managedfields import LAST_APPLIED
 from syncline.kube.patching.patches import json_merge_patch
 from syncline.kube.patching.threeway import three_way_json_merge
+from syncline.machineconfig.ansible.reading import ReadPlaybook
 from syncline.machineconfig.impact.admission import Admission
 
 MAX_PASSES = 20_000
@@ -145,8 +146,8 @@ class Scratch:
                         self._put(live | {"status": status}, live)
                 case Delete():
                     self.delete(action.target, now)
-                case Emit():
-                    pass  # Events have no reader here
+                case Emit() | ReadPlaybook():
+                    pass  # Events have no reader here; what was not read before keeps its last MachineConfig
                 case _:
                     raise AssertionError(f"{type(action).__name__} is not carried out on a copy")
 
