@@ -7,12 +7,15 @@ machine at once. Needs root.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
+
+from bench.processes import cpu_s_with_ended
 
 import syncline
 
@@ -43,7 +46,7 @@ class Machine:
     def __init__(self, name: str, place: Path, programs: dict[str, str]) -> None:
         """``programs``: shell scripts in its ``/usr/local/sbin``, beside systemctl."""
         self.name, self.root, self.boots = name, place / name, 0
-        self._place = place
+        self._place, self.used_s = place, 0.0
         self._process: subprocess.Popen[bytes] | None = None
         for folder in FOLDERS.split():
             (self.root / folder).mkdir(parents=True)
@@ -80,8 +83,10 @@ class Machine:
             )
 
     def cut_power(self) -> None:
-        """End it without a word to anyone on it."""
+        """End it without a word to anyone on it; ``used_s`` is then the processor time of its agents so far, without
+        what went before a reboot of its own."""
         if self._process is not None:
+            self.used_s += sum(map(cpu_s_with_ended, self._processes()))
             self._process.kill()
             self._process.wait()
             self._process = None
@@ -95,6 +100,12 @@ class Machine:
 
     def tail(self) -> str:
         return self.log.read_text()[-3000:]
+
+    def _processes(self) -> Iterator[int]:
+        for place in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if os.readlink(place / "root") == str(self.root):
+                    yield int(place.name)
 
     def _init(self, boot: Path) -> Iterator[str]:
         root = self.root

@@ -99,7 +99,7 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_failed(self, result, ignore_errors=False):
         """Write a failure."""
-        self._result(result, "failed, ignored" if ignore_errors else "failed", told=True)
+        self._result(result, "failed, ignored" if ignore_errors else "failed", with_message=True)
 
     def v2_runner_on_skipped(self, result):
         """Write a task that did not run."""
@@ -107,7 +107,7 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_unreachable(self, result):
         """Write a host that is not reached."""
-        self._result(result, "unreachable", told=True)
+        self._result(result, "unreachable", with_message=True)
 
     def v2_runner_retry(self, result):
         """Write an attempt that is repeated."""
@@ -124,11 +124,11 @@ class CallbackModule(CallbackBase):
             self._file.close()
             self._file = None
 
-    def _result(self, result, outcome, told=False):
+    def _result(self, result, outcome, with_message=False):
         found, task = result.result, result.task
         name = task.get_name().strip()
         hidden = task.no_log or found.get("_ansible_no_log") or found.get("censored")
-        message = HIDDEN if hidden else str(found.get("msg") or "") if told else ""
+        message = HIDDEN if hidden else str(found.get("msg") or "") if with_message else ""
         self._write(self._subject(result.host), f"{task.action} {outcome}", f"{name}: {message}" if message else name)
 
     def _subject(self, host):

@@ -66,11 +66,17 @@ dest:
   description: The file.
   returned: success
   type: str
+server:
+  description: The URL in it.
+  returned: success
+  type: str
 said:
   description: What the program says, without secrets.
   returned: success
   type: str
 """
+
+import json
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.syncline.syncline.plugins.module_utils.program import ARGUMENTS, Program, flags
@@ -93,9 +99,9 @@ def main():
     )
     program, params = Program(module), module.params
     words = ["node", "kubeconfig", params["name"], "-o", params["dest"], "--keep", str(params["keep_days"])]
-    words += flags(params, FLAGS) + (["--dry-run"] if module.check_mode else [])
-    said = program.run(words)[1].strip()
-    module.exit_json(changed=": kept, " not in said, dest=params["dest"], said=said)
+    words += ["--json", *flags(params, FLAGS)] + (["--dry-run"] if module.check_mode else [])
+    found = json.loads(program.run(words)[1])
+    module.exit_json(changed=found["written"], dest=params["dest"], server=found["server"], said=found["said"])
 
 
 if __name__ == "__main__":

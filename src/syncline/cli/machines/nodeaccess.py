@@ -43,6 +43,7 @@ ATTEMPTS = 5
     help="With -o: leave the file as it is if it is for this node and that server, and valid for so many days more.",
 )
 @click.option("--dry-run", is_flag=True, help="With -o: say whether it would be written; ask for nothing.")
+@click.option("--json", "as_json", is_flag=True, help="With -o: print file, node, server and `written` as JSON.")
 @click.option("--rights", is_flag=True, help="Print the objects that give agents their rights, and do nothing.")
 @connection_options
 def node_kubeconfig(
@@ -53,6 +54,7 @@ def node_kubeconfig(
     out: Path | None,
     keep: int | None,
     dry_run: bool,
+    as_json: bool,
     rights: bool,
     kubeconfig: str | None,
     context: str | None,
@@ -77,14 +79,20 @@ def node_kubeconfig(
         return
     if not name:
         raise CommandFailed("which node? give its NAME, as `kubectl get nodes` shows it", USAGE)
-    if out is None and (dry_run or keep is not None):
-        raise CommandFailed("--keep and --dry-run are for a file: give -o FILE", USAGE)
+    if out is None and (dry_run or as_json or keep is not None):
+        raise CommandFailed("--keep, --dry-run and --json are for a file: give -o FILE", USAGE)
     with Connection(kubeconfig, context) as link:
-        if out is not None and keep is not None and _serves(out, name, server or link.server, keep, link.now()):
-            print(f"{out}: kept, as it is valid for more than {keep} days")
+        server_url = server or link.server
+
+        def say(text: str, *, written: bool) -> None:
+            found = {"file": str(out), "node": name, "server": server_url, "written": written, "said": text}
+            print(json.dumps(found) if as_json else f"{out}: {text}")
+
+        if out is not None and keep is not None and _serves(out, name, server_url, keep, link.now()):
+            say(f"kept, as it is valid for more than {keep} days", written=False)
             return
         if dry_run:
-            print(f"{out}: would be written for system:node:{name} at {server or link.server}")
+            say(f"would be written for system:node:{name} at {server_url}", written=True)
             return
         try:
             link.run(ensure_objects(node_rights()))
@@ -97,7 +105,7 @@ def node_kubeconfig(
         print(text, end="")
         return
     write_private(out, text)
-    print(f"{out}: system:node:{name} at {server or link.server}, for {days} days")
+    say(f"system:node:{name} at {server_url}, for {days} days", written=True)
 
 
 def _serves(file: Path, node: str, server: str, days: int, now: datetime) -> bool:
