@@ -16,7 +16,7 @@ from syncline.machineconfig.ansible.reading import Found
 from syncline.machineconfig.impact.plays import OWN, UNCHECKED, Checked, play_impact
 
 SITE = "- hosts: all\n  tasks:\n    - {name: a file, copy: {content: x, dest: /etc/x}}\n"
-FOUND = Found(datetime(2026, 1, 1, tzinfo=UTC), "a" * 40, {"site.yml": File(SITE.encode())})
+FOUND = Found(datetime(2026, 1, 1, tzinfo=UTC), "a" * 40, files={"site.yml": File(SITE.encode())})
 CONFIG = {"metadata": {"name": "motd"}, "spec": {"pool": "worker", "playbook": "site.yml"}}
 FILE, LATER = Task("a file", "site.yml:3"), Task("later", "site.yml:9", message="no such thing")
 
@@ -62,6 +62,8 @@ def test_what_a_node_has_checked_itself_counts_for_the_same_play_alone() -> None
 
 
 def test_a_playbook_that_is_refused_has_no_impact() -> None:
-    refused = Found(FOUND.at, FOUND.commit, {"site.yml": File(SITE.replace("tasks", "serial: 1\n  tasks").encode())})
+    refused = Found(
+        FOUND.at, FOUND.commit, files={"site.yml": File(SITE.replace("tasks", "serial: 1\n  tasks").encode())}
+    )
     assert play_impact(CONFIG, refused, ()) is None
     assert play_impact(CONFIG, Found(FOUND.at, error="no answer"), ()) is None

@@ -51,7 +51,7 @@ def read_playbooks(
             raise CommandFailed(f"--folder goes with one AnsibleConfig in -f; found {len(configs)}", USAGE)
         wanted = wanted_of(configs[0])
         try:
-            return {wanted: Found(now, HERE, files_of_folder(folder, wanted.collections))}
+            return {wanted: Found(now, HERE, files=files_of_folder(folder, wanted.collections))}
         except (ContentError, OSError) as error:
             raise CommandFailed(f"--folder {folder}: {error}", USAGE) from error
     if not configs:
