@@ -7,7 +7,7 @@ connects the packages.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -133,7 +133,8 @@ class _Telling:
         ]
         lines = [one for one in found if self._matters(one) and only in ("", one.name)]
         lines.sort(key=lambda one: (bool(one.paused), _begins(one), one.name))
-        return Impact(tuple(lines), self._refused(), self._notes(simulated), self._marks(), self._plays())
+        plays = _plays(self._change, _ansible(self._change, self._scratch), self._by.snapshot.objects(NODE))
+        return Impact(tuple(lines), self._refused(), self._notes(simulated), self._marks(), plays)
 
     def _matters(self, one: PoolImpact) -> bool:
         return bool(one.nodes or one.refused or one.waits) or one.before != one.after
@@ -359,28 +360,7 @@ class _Telling:
             if isinstance(plan.outcome, Stalled):
                 fix = fix_for(plan.outcome.reason) or plan.outcome.fix
                 found.append(Refusal(f"{ref.kind} {ref.name}", plan.outcome.reason.rstrip(), fix))
-        return (*found, *self._playbooks_refused())
-
-    # -- AnsibleConfigs ------------------------------------------------------------------------------------------
-
-    def _ansible(self) -> list[Obj]:
-        """Return the AnsibleConfigs of the change, as they are after it."""
-        asked = [ref_of(obj) for obj in (*self._change.applied, *self._change.put)]
-        found = [self._scratch.cache.get(ref) for ref in asked if ref.group_kind == ANSIBLE_CONFIG.group_kind]
-        return [one for one in found if one is not None]
-
-    def _playbooks_refused(self) -> Iterator[Refusal]:
-        for config in self._ansible():
-            for one in dig(config, "status", "conditions", default=()):
-                if one["type"] == "Ready" and one["reason"] in ("Refused", "Unreadable"):
-                    yield Refusal(f"AnsibleConfig {name_of(config)}", one["message"])
-
-    def _plays(self) -> tuple[PlayImpact, ...]:
-        change, nodes = self._change, self._by.snapshot.objects(NODE)
-        pairs = [(config, change.playbooks.get(wanted_of(config))) for config in self._ansible()]
-        checks = change.checks
-        found = [play_impact(one, read, nodes, checks.get(name_of(one))) for one, read in pairs if read is not None]
-        return tuple(one for one in found if one is not None)
+        return (*found, *_playbooks_refused(_ansible(self._change, self._scratch)))
 
     def _notes(self, simulated: Rollout) -> tuple[str, ...]:
         notes = [text for obj in (*self._change.applied, *self._change.put) if (text := self._unselected(obj))]
@@ -403,6 +383,27 @@ class _Telling:
         if any(name_of(obj) in {name_of(one) for one in _selected(pool, [obj])} for pool in pools):
             return ""
         return f"MachineConfig {name_of(obj)} is in no pool: no machineConfigSelector matches its labels"
+
+
+def _ansible(change: Change, scratch: Scratch) -> list[Obj]:
+    """Return the AnsibleConfigs of the change, as they are after it."""
+    asked = [ref_of(obj) for obj in (*change.applied, *change.put)]
+    found = [scratch.cache.get(ref) for ref in asked if ref.group_kind == ANSIBLE_CONFIG.group_kind]
+    return [one for one in found if one is not None]
+
+
+def _playbooks_refused(configs: Iterable[Obj]) -> Iterator[Refusal]:
+    for config in configs:
+        for one in dig(config, "status", "conditions", default=()):
+            if one["type"] == "Ready" and one["reason"] in ("Refused", "Unreadable"):
+                yield Refusal(f"AnsibleConfig {name_of(config)}", one["message"])
+
+
+def _plays(change: Change, configs: Iterable[Obj], nodes: Sequence[Obj]) -> tuple[PlayImpact, ...]:
+    pairs = [(config, change.playbooks.get(wanted_of(config))) for config in configs]
+    checks = change.checks
+    found = [play_impact(one, read, nodes, checks.get(name_of(one))) for one, read in pairs if read is not None]
+    return tuple(one for one in found if one is not None)
 
 
 def _members(scratch: Scratch, pool: Obj) -> tuple[Obj, ...]:
