@@ -39,7 +39,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class PlayImpact:
-    """One AnsibleConfig. ``tasks``: all that it can reach; ``checked`` None: nobody asked for a check; ``nodes``: by
+    """One AnsibleConfig. ``tasks``: all that it can reach; ``checked`` None: no check was asked for; ``nodes``: by
     node, what its own check of the same play would change."""
 
     name: str
