@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -19,9 +19,10 @@ from syncline.base.scratch import scratch
 from syncline.machineconfig.ansible.content import ContentError, Files, unpack
 from syncline.machineconfig.ansible.order import Order
 from syncline.machineconfig.ansible.outcome import Outcome, Task
+from syncline.machineconfig.ansible.play import REBOOT_TAG
 from syncline.sources.ansible.launching import Play as Launch
 from syncline.sources.ansible.launching import PlayLimits, run_play
-from syncline.sources.ansible.reporting import PlayReport, TaskResult
+from syncline.sources.ansible.reporting import PlayReport, State, TaskResult
 from syncline.sources.errors import SourceError
 
 PYTHONS: Final = ("/usr/bin/python3", "/usr/libexec/platform-python")
@@ -99,6 +100,11 @@ def launch_of(node: str, order: Order, folder: Path) -> Launch:
 def outcome_of(report: PlayReport, secrets: Iterable[str] = ()) -> Outcome:
     """Return what a report says; ``secrets`` are masked in it."""
     changed = tuple(_task(one, secrets) for one in report.changed)
+    reached = any(REBOOT_TAG in one.tags and one.state is not State.SKIPPED for one in report.results)
+    return replace(_outcome(report, changed, secrets), may_reboot=reached)
+
+
+def _outcome(report: PlayReport, changed: tuple[Task, ...], secrets: Iterable[str]) -> Outcome:
     last = report.results[-1] if report.results else None
     if last is not None and last.module in REBOOTS and last.failed and not report.succeeded:
         waiting = _waiting_handlers(report)

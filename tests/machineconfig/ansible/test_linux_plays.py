@@ -155,9 +155,9 @@ def test_below_another_root_nothing_is_run() -> None:
 
 @dataclass
 class Scripted:
-    """A player whose runs come out as they are listed."""
+    """A player whose runs come out as they are listed; None: the agent dies."""
 
-    outcomes: list[Outcome]
+    outcomes: list[Outcome | None]
     orders: list[Order] = field(default_factory=list)
 
     def now(self) -> datetime:
@@ -165,16 +165,19 @@ class Scripted:
 
     def play(self, _node: str, order: Order) -> Outcome:
         self.orders.append(order)
-        return self.outcomes.pop(0)
+        outcome = self.outcomes.pop(0)
+        if outcome is None:
+            raise SystemExit("killed")
+        return outcome
 
 
 FILE, LATER = Task("a file", "site.yml:4"), Task("later", "site.yml:6")
 
 
-def running(tmp_path: Path, player: Player, site: str = "", boot: str = "boot-1") -> Running:
+def running(tmp_path: Path, player: Player, site: str = "", boot: str = "boot-1", **more: Any) -> Running:
     for name in ("tree", "system"):
         (tmp_path / name).mkdir(exist_ok=True)
-    order = order_of({"site.yml": site}, variables={"root": str(tmp_path / "tree")})
+    order = order_of({"site.yml": site}, variables={"root": str(tmp_path / "tree")}, **more)
     files = [file_of(f"{ROOT}/motd/{PLAY}", order.play.text), data_file(f"{ROOT}/motd/{CONTENT}", order.packed)]
     config = made_config("rendered-worker-a", "worker", Release("1", "1"), files=files)
     return Running("edge-1", LinuxHost(tmp_path / "system", VirtualClock()), player, config, boot)
@@ -234,6 +237,32 @@ def test_a_reboot_that_did_not_happen_is_asked_for_again(tmp_path: Path) -> None
             running(tmp_path, player).run(["motd"])
     assert of(running(tmp_path, player, boot="boot-2").run(["motd"])) == APPLIED
     assert [order.reboots for order in player.orders] == [(), (), (LATER.place,), (LATER.place,)]
+
+
+KERNEL = Task("the kernel", "site.yml:8", tags=("syncline.reboot",))
+
+
+@pytest.mark.parametrize(
+    ("found", "owed"), [(Outcome((KERNEL,), may_reboot=True), "boot-1"), (Outcome(may_reboot=True), "")]
+)
+def test_a_reboot_follows_if_a_task_that_asks_for_it_changed_something(
+    tmp_path: Path, found: Outcome, owed: str
+) -> None:
+    mine = running(tmp_path, Scripted([found, Outcome()]), disruption="Drain")
+    assert mine.run(["motd"]).entries["motd"].boot == owed
+
+
+@pytest.mark.parametrize("first", [Outcome((KERNEL,), LATER, may_reboot=True), None], ids=["failed", "killed"])
+@pytest.mark.parametrize(("boot", "owed"), [("boot-1", "boot-1"), ("boot-2", "")])
+def test_a_reboot_that_an_earlier_attempt_needs_is_not_forgotten_unless_it_has_happened(
+    tmp_path: Path, first: Outcome | None, boot: str, owed: str
+) -> None:
+    player = Scripted([first, Outcome((), LATER), Outcome(may_reboot=True), Outcome()])
+    with pytest.raises(SystemExit if first is None else PlayFailed):
+        running(tmp_path, player, disruption="Drain").run(["motd"])
+    with pytest.raises(PlayFailed):
+        running(tmp_path, player, boot=boot, disruption="Drain").run(["motd"])
+    assert running(tmp_path, player, boot=boot, disruption="Drain").run(["motd"]).entries["motd"].boot == owed
 
 
 def test_a_task_that_changes_something_each_time_is_named(tmp_path: Path) -> None:

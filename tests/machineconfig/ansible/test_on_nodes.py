@@ -16,7 +16,7 @@ from syncline.kube.kinds.ansible import ANSIBLE_CONFIG
 from syncline.kube.objects import annotations_of, dig
 from syncline.machineconfig.ansible.journal import APPLIED, DRIFTED, FAILED, JOURNAL, NOT_IDEMPOTENT, read_journal
 from syncline.machineconfig.names import CURRENT, DESIRED, STATE
-from syncline.machineconfig.nodes.timeline import Stretch, timeline_of
+from syncline.machineconfig.nodes.timeline import Stretch, Timeline, timeline_of
 
 ANSIBLE = (*ANSIBLE_CONFIG.group_kind, "")
 QUIET = "- hosts: all\n  tasks:\n    - name: a file\n      copy: {content: x, dest: /etc/x}\n"
@@ -30,6 +30,12 @@ BOOTS = """\
     - name: after
       command: {cmd: "true"}
 """
+
+
+def timeline(world: AnsibleWorld) -> Timeline:
+    nodes = [node for name, node in world.nodes().items() if name.startswith("worker")]
+    events = world.get("/api/v1/events")["items"]
+    return timeline_of(world.get(f"{POOLS}/worker"), nodes, events, world.clock.now())
 
 
 def failing(node: str, task: str = "the service", **more: object) -> str:
@@ -105,10 +111,15 @@ def test_a_task_that_reboots_is_left_to_the_agent_and_the_play_goes_on_after_it(
     world = AnsibleWorld()
     before = world.reboots()
     world.repository.push("b", site=BOOTS)
-    world.ask()
+    world.ask(fate=json.dumps({"seconds": 60}))
     world.until_applied()
     assert {count - before[name] for name, count in world.reboots().items()} == {1}
     assert len(world.events("Drain")) == 3
+    for each in timeline(world).nodes:
+        first, boots, second = (span for span in each.spans if span.stretch in (Stretch.PLAYS, Stretch.REBOOTS))
+        assert (first.stretch, boots.stretch, second.stretch) == (Stretch.PLAYS, Stretch.REBOOTS, Stretch.PLAYS)
+        assert first.since < first.until == boots.since and boots.until == second.since, "both parts, and between them"
+        assert all(one.until == two.since for one, two in pairwise(each.spans)), each.spans
 
 
 def test_a_second_run_must_change_nothing() -> None:
@@ -139,13 +150,12 @@ def test_a_run_that_takes_its_time_holds_the_pool_as_long() -> None:
     world = AnsibleWorld(nodes=2)
     world.ask(fate=json.dumps({"seconds": 600}))
     assert 1200 <= world.until_applied(2) < 1600
-    nodes = [node for name, node in world.nodes().items() if name.startswith("worker")]
-    timeline = timeline_of(world.get(f"{POOLS}/worker"), nodes, world.get("/api/v1/events")["items"], world.clock.now())
-    for each in timeline.nodes:
+    found = timeline(world)
+    for each in found.nodes:
         (run,) = [span for span in each.spans if span.stretch is Stretch.PLAYS]
         assert run.until is not None and 600 <= (run.until - run.since).total_seconds() < 660
         assert all(one.until == two.since for one, two in pairwise(each.spans)), each.spans
-    assert "▚▚▚" in describe_timeline(timeline) and "playbook runs" in draw_timeline(timeline)
+    assert "▚▚▚" in describe_timeline(found) and "playbook runs" in draw_timeline(found)
 
 
 def test_a_held_or_paused_pool_runs_no_playbook() -> None:

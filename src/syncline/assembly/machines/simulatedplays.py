@@ -19,6 +19,7 @@ from syncline.machineconfig.ansible.content import ContentError, unpack
 from syncline.machineconfig.ansible.examining import Examined, examine
 from syncline.machineconfig.ansible.order import Order
 from syncline.machineconfig.ansible.outcome import Outcome, Task
+from syncline.machineconfig.ansible.play import REBOOT_TAG
 
 STATE = "/var/lib/syncline/ansible/simulated.json"
 """What simulated runs did to this machine, by name of AnsibleConfig."""
@@ -82,6 +83,7 @@ class SimulatedPlays:
         state = states.get(name) or {}
         done = {str(each) for each in state.get("done") or ()} if state.get("of") == order.play.digest else set()
         changed: list[Task] = []
+        may_reboot = any(REBOOT_TAG in task.tags for task in seen.tasks)
         for task in seen.tasks:
             failure = _failure(fate, node, task, int(state.get("failures") or 0))
             if task.place in seen.reboots and task.place not in order.reboots:
@@ -97,7 +99,7 @@ class SimulatedPlays:
                 changed.append(task)
             done.add(task.place)
         _put(host, states, name, {"digest": order.play.digest})
-        return Outcome(tuple(changed), seconds=fate.seconds)
+        return Outcome(tuple(changed), seconds=fate.seconds, may_reboot=may_reboot)
 
     def _seen(self, order: Order) -> Examined:
         play = order.play

@@ -145,7 +145,7 @@ def _node_rows(one: Obj, now: Any) -> list[list[str]]:
     tasks = [failed] if failed else (one.get("tasks") or [{}])
     texts = [_task(task) for task in tasks]
     first = [one["name"], one.get("phase", ""), age(time_or_none(one.get("at")), now), str(one.get("changed", ""))]
-    return [[*first, texts[0]], *(["", "", "", "", text] for text in texts[1:])]
+    return [[*first, texts[0]], *([" ", " ", " ", " ", text] for text in texts[1:])]
 
 
 def _task(task: Obj) -> str:

@@ -12,13 +12,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from syncline.base.clock import format_time, time_or_none
+from syncline.base.clock import format_time, parse_time, time_or_none
 from syncline.machineconfig.ansible.outcome import MAX_TASKS, Outcome, Task, task_json, task_of
 from syncline.machineconfig.ansible.play import REBOOT, Play
 
 JOURNAL = "/var/lib/syncline/ansible/journal.json"
 REPORT = "syncline.dev/ansible"
 """Annotation of a Node: what its agent reports of plays, as JSON by name of AnsibleConfig."""
+MAX_PARTS = 5
+"""Parts of a run, between its reboots, that are kept."""
 MAX_REPORT = 16_000
 """Characters of the annotation; then the tasks are left out."""
 
@@ -53,6 +55,12 @@ class Entry:
     began: datetime | None = None
     """When the last run began, which later checks leave alone; ``ended`` None: it is under way."""
     ended: datetime | None = None
+    parts: tuple[tuple[datetime, datetime], ...] = ()
+    """The parts of this run that ended in a reboot, the last ones."""
+    wants: str = ""
+    """The boot in which an attempt that did not end well changed something that needs a reboot after the run."""
+    unsure: str = ""
+    """The boot in which an attempt began that has not said what it changed: it is under way, or its agent died."""
 
     @property
     def open(self) -> bool:
@@ -169,6 +177,9 @@ def _entry(found: Mapping[str, Any]) -> Entry:
         str(found.get("plan") or ""),
         time_or_none(found.get("began")),
         time_or_none(found.get("ended")),
+        tuple((parse_time(since), parse_time(until)) for since, until in found.get("parts") or ()),
+        str(found.get("wants") or ""),
+        str(found.get("unsure") or ""),
     )
 
 
@@ -190,11 +201,14 @@ def entry_json(entry: Entry) -> dict[str, Any]:
         "plan": entry.plan,
         "began": format_time(entry.began) if entry.began is not None else "",
         "ended": format_time(entry.ended) if entry.ended is not None else "",
+        "parts": [[format_time(since), format_time(until)] for since, until in entry.parts],
+        "wants": entry.wants,
+        "unsure": entry.unsure,
     }
     return {key: value for key, value in found.items() if value}
 
 
-_PRIVATE = ("boot", "reboots", "plan", "checkedAt")
+_PRIVATE = ("boot", "reboots", "plan", "checkedAt", "wants", "unsure")
 
 
 def report_text(journal: Journal) -> str:

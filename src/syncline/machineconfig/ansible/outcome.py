@@ -37,7 +37,8 @@ class Task:
 class Outcome:
     """The result of a run or a check. ``failed``: the task that ended it; ``error``: why there was no complete run
     (time, memory, syntax, program); ``reboot``: the task for which the machine must reboot before it goes on;
-    ``until``: it is still under way, and ends then; ``seconds`` it took."""
+    ``until``: it is still under way, and ends then; ``seconds`` it took; ``may_reboot``: a task whose change needs a
+    reboot after the run was reached, whether it changed something or not."""
 
     changed: tuple[Task, ...] = ()
     failed: Task | None = None
@@ -45,6 +46,7 @@ class Outcome:
     reboot: Task | None = None
     until: datetime | None = None
     seconds: float = 0.0
+    may_reboot: bool = False
 
     @property
     def ok(self) -> bool:

@@ -19,6 +19,7 @@ from syncline.machineconfig.ansible.journal import (
     DRIFTED,
     FAILED,
     JOURNAL,
+    MAX_PARTS,
     NOT_IDEMPOTENT,
     PLANNED,
     REBOOTING,
@@ -120,9 +121,14 @@ class Running:
         begun = replace(old, phase=RUNNING, digest=play.digest, reboots=asked, error="")
         passed = tuple(one.rpartition("@")[0] for one in asked)
         at = old.at if again and old.phase == RUNNING else self.player.now()
-        begun = replace(begun, at=at, began=at, ended=None, failed=None)
-        journal = self._write(journal.put(play.name, begun))
+        begun = replace(begun, at=at, began=at, ended=None, failed=None, parts=_parts(old, again, bool(asked)))
+        # What an attempt in this boot changed, or may have changed, still needs its reboot, whatever comes after it.
+        wants, unsure = (boot if boot == self.boot_id else "" for boot in (old.wants or old.boot, old.unsure))
+        begun = replace(begun, wants=wants, unsure=unsure)
+        journal = self._write(journal.put(play.name, replace(begun, unsure=self.boot_id)))
         found, now = self._play(play, check=False, reboots=passed), self.player.now()
+        if play.disruption != NONE and _needs_reboot(found, unsure=bool(begun.unsure)):
+            begun = replace(begun, wants=self.boot_id)
         if again:  # of this run, whose earlier attempts changed the node too
             places = {task.place for task in found.changed}
             earlier = tuple(task for task in old.tasks if task.place not in places)
@@ -152,11 +158,9 @@ class Running:
             journal = self._write(journal.put(play.name, begun.with_outcome(NOT_IDEMPOTENT, second, now)))
             text = f"AnsibleConfig {play.name}: NotIdempotent: a second run would change {names_of(second.changed)}"
             raise PlayFailed(f"{text}; give the task creates, changed_when or a module that compares", journal)
-        wants = play.disruption != NONE and any(REBOOT_TAG in task.tags for task in first.changed)
-        boot = self.boot_id if wants else boot_of(play, self.boot_id)
-        entry = replace(
-            begun.with_outcome(APPLIED, first, now), applied=play.digest, checked=now, boot=boot, reboots=(), plan=""
-        )
+        done = begun.with_outcome(APPLIED, first, now)
+        boot = begun.wants or boot_of(play, self.boot_id)
+        entry = replace(done, applied=play.digest, checked=now, boot=boot, reboots=(), plan="", wants="", unsure="")
         return self._write(journal.put(play.name, entry))
 
     def _play(self, play: Play, *, check: bool, reboots: tuple[str, ...] = ()) -> Outcome:
@@ -178,6 +182,20 @@ class Running:
         if not self.host.exists(JOURNAL) or self.host.read(JOURNAL) != content:
             self.host.write(JOURNAL, content, mode=0o600)
         return journal
+
+
+def _parts(old: Entry, again: bool, rebooted: bool) -> tuple[tuple[datetime, datetime], ...]:
+    """Return the parts of a run that is to go on after a reboot; none for another run."""
+    if not again or not rebooted:
+        return ()
+    if old.phase != REBOOTING or old.began is None or old.ended is None:
+        return old.parts
+    return (*old.parts, (old.began, old.ended))[-MAX_PARTS:]
+
+
+def _needs_reboot(found: Outcome, *, unsure: bool) -> bool:
+    """Return whether a reboot must follow. ``unsure``: an earlier attempt may have made what this one found."""
+    return any(REBOOT_TAG in task.tags for task in found.changed) or (unsure and found.may_reboot)
 
 
 def forget_plays(host: Host, config: Obj) -> None:

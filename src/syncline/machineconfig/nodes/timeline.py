@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from syncline.base.clock import time_or_none
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
-from syncline.machineconfig.ansible.journal import REPORT, reported
+from syncline.machineconfig.ansible.journal import REBOOTING, REPORT, Entry, reported
 from syncline.machineconfig.names import CURRENT, DESIRED, FAILED_STATES, REASON
 from syncline.machineconfig.pools.nodestate import is_done, mcd_state
 
@@ -197,15 +197,27 @@ def _spans(report: Sequence[_Said], config: str, targeted: datetime, ended: date
 
 
 def _plays_of(node: Obj, targeted: datetime, ended: datetime | None) -> list[Span]:
-    """Return the last run of each AnsibleConfig, if it belongs to this update; it is part of it."""
-    found = []
+    """Return the last run of each AnsibleConfig, if it belongs to this update, with the reboots between its parts."""
+    found: list[Span] = []
     for entry in reported(annotations_of(node).get(REPORT, "")).values():
         began, until = entry.began, entry.ended
+        found += _parts_of(entry, targeted)
         if began is None or began < targeted or (ended is not None and (until is None or until > ended)):
             continue
         if until is None or began <= until:
             found.append(Span(Stretch.PLAYS, began, until))
     return sorted(found, key=lambda each: each.since)
+
+
+def _parts_of(entry: Entry, targeted: datetime) -> Iterator[Span]:
+    """Return the parts of a run that ended in a reboot, and these reboots."""
+    begins = [*(since for since, _ in entry.parts), entry.began]
+    for (since, until), after in zip(entry.parts, begins[1:], strict=True):
+        if targeted <= since <= until and after is not None and until <= after:
+            yield Span(Stretch.PLAYS, since, until)
+            yield Span(Stretch.REBOOTS, until, after)
+    if entry.phase == REBOOTING and entry.ended is not None and entry.ended >= targeted:
+        yield Span(Stretch.REBOOTS, entry.ended, None)
 
 
 def _with_plays(spans: tuple[Span, ...], plays: Iterable[Span]) -> tuple[Span, ...]:
