@@ -94,7 +94,7 @@ def _checked(play: Play, read: Found, node: Obj | None) -> Checked:
             launch = replace(launch, collections=_there(launch.collections), roles=_there(launch.roles))
             below = Path(launch.playbook).relative_to(folder).as_posix()
             facts = facts_of(facts_of_node(node), name) if node is not None else b""
-            wanted = Rooted(folder, below, launch, facts=facts, host=name)
+            wanted = Rooted(folder, below, launch, facts=facts)
             report = RootRunner(Path(PROGRAM)).run(wanted).report
         return Checked(outcome_of(report), place, _not_judged(report))
     except SourceError as error:
