@@ -87,6 +87,7 @@ SOCKETS_AND_FILES = (
     "assembly/",
     "hosts/",
     "telemetry/otlp.py",
+    "rehearsal/reality/files.py",
     "rehearsal/repository.py",
     "web/",
     "cli/",

@@ -116,7 +116,7 @@ class Asked:
         return applications_of(files, self.name, self.namespace, self.world.applications, self.path)
 
 
-class _Reader(GitSourceReader):
+class RehearsedReader(GitSourceReader):
     """Reads the rehearsed repository for each of its addresses."""
 
     def __init__(self, cache: Path) -> None:
@@ -134,7 +134,7 @@ class _Reader(GitSourceReader):
         *,
         wanted: int = 0,
     ) -> Manifests:
-        found = super().read(localized(sources, self.places), revisions, now, context, wanted=wanted)
+        found = super().read(self.localized(sources), revisions, now, context, wanted=wanted)
         return self._addressed(found)
 
     def poll(
@@ -147,8 +147,12 @@ class _Reader(GitSourceReader):
         since: datetime | None,
         wanted: int = 0,
     ) -> Manifests:
-        mine = localized(sources, self.places)
+        mine = self.localized(sources)
         return self._addressed(super().poll(mine, revisions, now, context, since=since, wanted=wanted))
+
+    def localized(self, sources: tuple[Obj, ...]) -> tuple[Obj, ...]:
+        """Return the sources with places of this machine for their addresses."""
+        return localized(sources, self.places)
 
     def checkout(self, wanted: Wanted, now: datetime) -> Found:
         """As :class:`~syncline.patterns.installing.reading.CheckoutReader`, for patterns."""
@@ -177,10 +181,12 @@ class _Reader(GitSourceReader):
 
 @dataclass
 class Play:
-    """A rehearsal under way. ``scratch``: a folder for the repository and its mirror."""
+    """A rehearsal under way. ``scratch``: a folder for the repository and its mirror. ``given``: what reads
+    repositories; None: it reads the rehearsed one."""
 
     asked: Asked
     scratch: Path
+    given: RehearsedReader | None = None
     samples: list[Sample] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _addresses: int = 0
@@ -189,34 +195,44 @@ class Play:
         asked, lengths = self.asked, self.asked.world.durations
         seconds = {name: each.of(asked.seed) for name, each in lengths.items()}
         drawn = asked.schedule.seed if asked.schedule is not None else 0
-        self._reader = _Reader(self.scratch / "mirrors")
+        self.reader = self.given or RehearsedReader(self.scratch / "mirrors")
         self.world = World(
-            self._reader,
+            self.reader,
             seed=asked.seed,
             nodes=0,
             settings=AppSettings(poll_s=POLL_S),
             timing=Timing(seconds["pull"], seconds["start"], seconds["run"], seconds["stop"]),
             boots=BootTimes(seconds["shutdown"], seconds["boot"]),
             order=Entropy(f"order/{drawn}") if drawn else None,
+            state=asked.world.state,
         )
-        self.world.playbooks = self._reader
+        self.notes += self.world.left_out
+        self.world.playbooks = self.reader
         self._disturbance = Disturbance(self.world, asked.schedule) if asked.schedule is not None else None
         self.recorder = Recorder(self.world.clock)
+        if asked.world.state is not None:
+            self.recorder.begin(asked.world.state)
         self.world.core.store.subscribe(self.recorder.note)
         nodes = asked.world.nodes()
         story = Scenario(self.scratch, asked.name, nodes=nodes, machine_config=asked.world.machine_config)
-        self._stage = Stage(story, self.world.admin, self.world.clock, self._reader)
-        self.world.driver.settle()
+        self._stage = Stage(story, self.world.admin, self.world.clock, self.reader)
+        if asked.world.state is None:
+            self.world.driver.settle()
 
     def prepare(self) -> None:
         """Bring up the world before the commit. Raises ScenarioError if it does not come up."""
         world, asked, driver = self.asked.world, self.asked, self.world.driver
         if world.machine_config:
             self.world.start_machine_config()
+        if world.state is not None:
+            if self.given is None:
+                self.serve(asked.before or asked.files)
+            driver.settle()
+            return
         if any(obj["kind"] == PATTERN for obj in asked.applications.objects):
             self._start_operators()
             self._make(list(BASIC_USER), "")
-            self.world.start_patterns(self._reader)
+            self.world.start_patterns(self.reader)
         self._stage.add_nodes()
         waited = 0.0
         while not self._stage.stands():
@@ -268,21 +284,26 @@ class Play:
             said = f"{self.asked.world.name}: objects: {path}: {error}"
             raise ScenarioError(said, usage=True) from error
 
-    def commit(self, files: Files) -> None:
-        """Let a commit arrive: create the Applications that are new, and sync those that no one syncs by itself."""
+    def serve(self, files: Files) -> Applications:
+        """Let the repository hold these files at each of its addresses; return what they deploy."""
         asked = self.asked.deployed(files)
         place = self.scratch / f"repository-{len(list(self.scratch.iterdir()))}"
         patterned = any(obj["kind"] == PATTERN for obj in asked.objects)
         commit_files(completed(files, self.asked.name) if patterned else files, place)
-        self._reader.places = dict.fromkeys(asked.urls, str(place))
+        self.reader.places = dict.fromkeys(asked.urls, str(place))
         others = [each for each in addresses_of(files) if each not in asked.urls]
-        self._reader.played = dict.fromkeys((*asked.urls, *others), str(place))
+        self.reader.played = dict.fromkeys((*asked.urls, *others), str(place))
         for url in others:
             said = f"AnsibleConfigs that name {mask_credentials(url)} get this repository, which has their playbook"
             self.notes += [said] if said not in self.notes else []
         if patterned:
-            self._reader.places = {**self._reader.places, CHART: str(place.with_name(f"{place.name}-chart"))}
+            self.reader.places = {**self.reader.places, CHART: str(place.with_name(f"{place.name}-chart"))}
             commit_files(CHART_FILES, place.with_name(f"{place.name}-chart"))
+        return asked
+
+    def commit(self, files: Files) -> None:
+        """Let a commit arrive: create the Applications that are new, and sync those that no one syncs by itself."""
+        asked = self.serve(files)
         for app in asked.objects:
             self._send_application(app)
         if self._disturbance is None or not self._disturbance.steps.counting:
@@ -412,7 +433,7 @@ class Play:
         for app in cache.objects(APPLICATION.group_kind):
             controlled = cache.get(ObjectRef(*APP_PROJECT.group_kind, namespace_of(app), "default")) is not None
             settings = AppSettings(control_namespace=namespace_of(app)) if controlled else AppSettings()
-            observed = observed_application(cache, ref_of(app), self._reader, settings, view.now)
+            observed = observed_application(cache, ref_of(app), self.reader, settings, view.now)
             if observed is None:
                 continue
             found = explain_application(view, observed)

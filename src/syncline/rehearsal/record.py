@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from syncline.base.cause import Cause
 from syncline.base.clock import Clock
 from syncline.base.journal import Entry
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, meta, ref_of
+from syncline.rehearsal.given.state import WorldState
 
 MAX_VERSIONS = 200_000
 LEFT_OUT = ("Lease",)
@@ -100,6 +101,12 @@ class Recorder:
     """Writes that may change what is waited for: all but Events, which only report."""
     changed_at: datetime | None = None
     """When the last one was."""
+
+    def begin(self, state: WorldState) -> None:
+        """Keep what was there before."""
+        at = state.at - timedelta(microseconds=1)
+        kept = [obj for obj in state.objects if obj["kind"] not in LEFT_OUT][:MAX_VERSIONS]
+        self.versions += [Version(at, ref_of(obj), obj) for obj in kept]
 
     def note(self, event: Any) -> None:
         obj: Obj = event.stored.obj

@@ -13,7 +13,7 @@ from syncline.rehearsal.answer.ownlaws import own_laws
 from syncline.rehearsal.cures.editing import diff_of, edited
 from syncline.rehearsal.cures.proposing import Proposal, Situation, proposals
 from syncline.rehearsal.exploring import Bounds, explored
-from syncline.rehearsal.given.durations import Duration
+from syncline.rehearsal.given.durations import fixed
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.world import GivenWorld, parse_world
 from syncline.rehearsal.playing import Asked, play
@@ -81,7 +81,7 @@ class Rehearsal:
         for name in ("least", "longest"):
             self.settings.report(f"rehearsing with the {name} durations")
             durations = {
-                key: _fixed(each, each.least_s if name == "least" else each.most_s)
+                key: fixed(each, each.least_s if name == "least" else each.most_s)
                 for key, each in asked.world.durations.items()
             }
             other, _ = self._one(replace(asked, world=replace(asked.world, durations=durations)))
@@ -128,10 +128,6 @@ def _worst(found: Answer, explored: Explored) -> Answer:
 def rehearse(asked: Asked, scratch: Path, settings: Settings) -> Answer:
     """Return what would happen. Equal questions return equal answers. Raises ScenarioError."""
     return Rehearsal(settings, scratch).answer(asked)
-
-
-def _fixed(each: Duration, seconds: float) -> Duration:
-    return Duration(each.name, seconds, seconds, seconds, each.origin)
 
 
 def applied(asked: Asked, proposal: Proposal) -> tuple[Asked, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -112,6 +113,31 @@ def files_at(folder: Path, revision: str) -> Files:
         limit = f"{MAX_FILES} files and {MAX_BYTES // 2**20} MiB"
         raise ScenarioError(f"{folder} at {revision}: has more than {limit}; rehearse a folder of it", usage=True)
     return Files(content, links)
+
+
+BRANCH = "replayed"
+"""The branch of a copy that HEAD names."""
+_SHA = re.compile(r"[0-9a-f]{7,64}")
+
+
+def bare_copy(source: Path, where: Path) -> None:
+    """Copy a repository of this machine, with all its commits. Raises ScenarioError (usage)."""
+    where.mkdir(parents=True)
+    _run_git(where, "clone", "-q", "--bare", "--", str(source.resolve()), ".", failing=f"cannot copy {source}")
+    _run_git(where, "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
+
+
+def move_branch(copy: Path, revision: str, sha: str) -> None:
+    """Let a revision of a copy (HEAD, or the name of a branch or tag) be a commit. Raises ScenarioError (usage)."""
+    if not _SHA.fullmatch(sha):
+        raise ScenarioError(f"{sha!r}: allowed: the hash of a commit", usage=True)
+    lacks = f"it lacks commit {sha}; fetch it into the clone"
+    _run_git(copy, "cat-file", "-e", f"{sha}^{{commit}}", failing=lacks)
+    if _SHA.fullmatch(revision):
+        return
+    name = BRANCH if revision == "HEAD" else revision.removeprefix("refs/heads/")
+    _run_git(copy, "update-ref", "-d", f"refs/tags/{name}", failing=f"{revision!r} is no name")
+    _run_git(copy, "update-ref", f"refs/heads/{name}", sha, failing=f"{revision!r} is no name")
 
 
 def _run_git(

@@ -32,6 +32,7 @@ from syncline.control.virtual import LoopActor, VirtualDriver
 from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request, Transport
+from syncline.rehearsal.given.state import WorldState, laid
 
 if TYPE_CHECKING:
     from syncline.machineconfig.ansible.reading import PlaybookReader
@@ -77,11 +78,13 @@ class World:
         timing: Timing | None = None,
         boots: BootTimes | None = None,
         order: Entropy | None = None,
+        state: WorldState | None = None,
     ) -> None:
         """``timing``, ``boots``: durations of containers and machines; None: the quick ones of simulations. ``order``:
-        draws among ready keys, instead of what ``shuffle`` makes of the seed."""
+        draws among ready keys, instead of what ``shuffle`` makes of the seed. ``state``: what the cluster holds when
+        its controllers begin; None: it is new."""
         self._times = timing, boots
-        self.clock = VirtualClock()
+        self.clock = VirtualClock() if state is None else VirtualClock(state.at)
         self.entropy = Entropy(seed)
         self.journal = Journal()
         self.settings = settings or AppSettings()
@@ -92,6 +95,8 @@ class World:
         self.core: ClusterCore = build_core(store=store, clock=self.clock, entropy=self.entropy)
         self.core.api.backend.entropy = begun.entropy.copy()
         self.admin = self.core.transport()
+        self.left_out = laid(state, self.core) if state is not None else ()
+        """What of the state could not be made, in sentences."""
         self.others: dict[str, Transport] = {}
         """Transports of other clusters by server; remove one to make it unreachable."""
         self._far: list[LoopActor] = []

@@ -18,6 +18,7 @@ from syncline.rehearsal.answer.answer import Bar, Doing
 from syncline.rehearsal.record import Record, Version
 
 EVENT, NODE = GroupKind("", "Event"), GroupKind("", "Node")
+RUNNING = ("Running", "Terminating")
 STRETCHES = {
     Stretch.DRAINS: Doing.DRAINS,
     Stretch.REBOOTS: Doing.REBOOTS,
@@ -53,13 +54,21 @@ class _Operation:
 
 
 def operations_of(record: Record, versions: Sequence[Version]) -> list[_Operation]:
-    """Return the operations of an Application since the commit, oldest first."""
+    """Return the operations of an Application since the commit, oldest first, the one that ran when it arrived too."""
     found: dict[datetime, list[Version]] = {}
+    running = _started(next((v for v in reversed(versions) if v.at < record.began), None), RUNNING)
     for version in versions:
-        began = time_or_none(dig(version.obj, "status", "operationState", "startedAt"))
-        if began is not None and began >= record.began.replace(microsecond=0) and not version.gone:
+        began = _started(version)
+        since = began is not None and (began >= record.began.replace(microsecond=0) or began == running)
+        if began is not None and since and not version.gone:
             found.setdefault(began, []).append(version)
     return [_Operation(began, tuple(each)) for began, each in found.items()]
+
+
+def _started(version: Version | None, phases: tuple[str, ...] = ()) -> datetime | None:
+    """Return when the operation of a version began, if it is in one of the phases; without phases in any."""
+    state = dig(version.obj, "status", "operationState", default={}) if version is not None else {}
+    return time_or_none(state.get("startedAt")) if not phases or state.get("phase") in phases else None
 
 
 def _of_application(record: Record, versions: Sequence[Version]) -> Iterator[Bar]:
@@ -76,7 +85,7 @@ def _waves(record: Record, row: str, operation: _Operation) -> Iterator[Bar]:
     began: dict[tuple[str, int], datetime] = {}
     for version in operation.versions:
         for one in dig(version.obj, "status", "operationState", "syncResult", "resources", default=[]):
-            group = str(one.get("syncPhase") or "Sync"), _wave(record, one)
+            group = str(one.get("syncPhase") or "Sync"), wave_of(record, one)
             began.setdefault(group, version.at)
     groups = list(began.items())
     ends = [at for _, at in groups[1:]]
@@ -85,7 +94,8 @@ def _waves(record: Record, row: str, operation: _Operation) -> Iterator[Bar]:
         yield _bar(record, f"{row} {phase} wave {number}", Doing.WAVE, at, ended and max(ended, at), "")
 
 
-def _wave(record: Record, one: dict[str, Any]) -> int:
+def wave_of(record: Record, one: dict[str, Any]) -> int:
+    """Return the wave of a result of a sync."""
     versions = record.by_ref.get(_ref(one))
     return wave(versions[-1].obj) if versions else 0
 

@@ -54,6 +54,11 @@ def drawn(name: str, least_s: float, most_s: float) -> Duration:
     return Duration(name, (least_s + most_s) / 2, least_s, most_s, Origin.DRAWN)
 
 
+def fixed(each: Duration, seconds: float) -> Duration:
+    """Return the duration as one that always takes so long."""
+    return Duration(each.name, seconds, seconds, seconds, each.origin)
+
+
 def _guess(name: str, usual_s: float, least_s: float, most_s: float) -> Duration:
     return Duration(name, usual_s, least_s, most_s, Origin.GUESSED)
 

@@ -108,14 +108,18 @@ def _digest(value: str, salt: bytes) -> str:
     return base64.b64encode(f"digest:{text}".encode()).decode()
 
 
+def pulls_of(events: Iterable[Obj]) -> list[float]:
+    """Return the seconds that pulls of images took, as Events tell."""
+    found = (_PULLED.search(str(event.get("message"))) for event in events)
+    return [float(each[1]) / (1000 if each[2] == "ms" else 1) for each in found if each is not None]
+
+
 def _measured(objects: Sequence[Obj]) -> Mapping[str, tuple[float, int]]:
     """Return medians of what Events tell: seconds and how many there were."""
     events = [obj for obj in objects if obj.get("kind") == "Event"]
     records = [obj for obj in objects if obj.get("kind") == "MachineConfigNode"]
     found: dict[str, tuple[float, int]] = {}
-    pulls = [
-        float(m[1]) / (1000 if m[2] == "ms" else 1) for e in events if (m := _PULLED.search(str(e.get("message"))))
-    ]
+    pulls = pulls_of(events)
     if pulls:
         found["pull"] = round(median(pulls), 3), len(pulls)
     reboots = sampled(events, records).by_step.get("reboot") or {}

@@ -17,6 +17,7 @@ from syncline.rehearsal.fields import Field
 from syncline.rehearsal.given.durations import GUESSES, Duration, drawn, stated
 from syncline.rehearsal.given.files import Files, read_files
 from syncline.rehearsal.given.playbooks import is_ansible_config
+from syncline.rehearsal.given.state import WorldState
 from syncline.rehearsal.reading import EFFECTS
 from syncline.rehearsal.scenario import CPU, MEMORY, NodeShape, ScenarioError
 
@@ -77,6 +78,8 @@ class GivenWorld:
     """Whether Ingresses and Services of type LoadBalancer get addresses."""
     folder: Path | None = None
     """The folder of its file; None: it has none."""
+    state: WorldState | None = None
+    """The cluster as it is, in the middle of whatever it does; then groups and objects are empty. None: a new one."""
 
     def nodes(self) -> tuple[NodeShape, ...]:
         return tuple(node for group in self.groups for node in group.nodes())
