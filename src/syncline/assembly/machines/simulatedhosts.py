@@ -36,6 +36,7 @@ SHADOW = "/etc/shadow"
 KINDS = {EntryKind.FILE: "file", EntryKind.DIRECTORY: "dir", EntryKind.SYMLINK: "symlink"}
 USERS = {"root": 0, "core": 1000}
 MISSING = "no such file or directory"
+FULL = "no space left on device"
 MAX_LINKS = 40
 IMAGE = "ostree-unverified-registry:"
 IMAGES = "/var/lib/containers/syncline-images.json"
@@ -85,6 +86,7 @@ class SimulatedHost:
         owner: tuple[int, int] | None = None,
         parents: int = 0o755,
     ) -> None:
+        self._need_room("write", path)
         self.make_directories(posixpath.dirname(path), parents)
         there = self._entry("open", path)
         if there is not None and there.kind is EntryKind.DIRECTORY:
@@ -96,8 +98,13 @@ class SimulatedHost:
         found = self._entry("cp", source)
         if found is None:
             raise HostError("cp", source, MISSING)
+        self._need_room("cp", target)
         self.make_directories(posixpath.dirname(target))
         self.machine.root.write(target, found)
+
+    def _need_room(self, what: str, path: str) -> None:
+        if self.machine.disk_full:
+            raise HostError(what, path, FULL)
 
     def link(self, path: str, target: str) -> None:
         if self._entry("symlink", posixpath.dirname(path)) is None:
@@ -331,7 +338,8 @@ class SimulatedHosts:
         if machine is None:
             return None
         state = machine.state
-        up = state.power is Power.ON and not state.reboot.pending
+        reachable = machine.cut_off_at is None
+        up = state.power is Power.ON and not state.reboot.pending and reachable
         stored, joining = None, joining_of(lambda path: _content(machine, path))
         try:
             stored = self._stored_config(machine)

@@ -46,7 +46,7 @@ from syncline.cluster.machines.kubelet.power import (
 from syncline.cluster.machines.logs import LogStore, MachineLogs
 from syncline.cluster.machines.processes.launching import installed
 from syncline.cluster.machines.processes.process import ProcessRuntime, ProcessSettings
-from syncline.cluster.machines.runtimes import Runtimes
+from syncline.cluster.machines.runtimes import Behaves, Runtimes
 from syncline.cluster.machines.scripted.images import ImageCache
 from syncline.cluster.machines.scripted.programs import runs_as_process, simulated_note
 from syncline.cluster.machines.scripted.script import Identity, ScriptRuntime
@@ -83,6 +83,8 @@ class MachinesRoom:
         self.commands: ProcessRuntime | None = None
         """Runs commands in containers; None: exec is not supported."""
         self._choices: list[tuple[str, Callable[[Order], bool]]] = []
+        self.behaviours: list[Behaves] = []
+        """What pods do otherwise than their annotations say: faults of a rehearsal."""
 
     def add_runtime(self, name: str, runtime: Runtime, takes: Callable[[Order], bool]) -> None:
         """Add a runtime for the orders that ``takes`` accepts; in order of addition, before stages."""
@@ -116,7 +118,7 @@ class MachinesRoom:
         return [kubelet, node, power_controller(self.machines)]
 
     def handlers(self) -> dict[type, Handler]:
-        runtimes = Runtimes(self._by_name, self._choices)
+        runtimes = Runtimes(self._by_name, self._choices, self.behaviours)
         pods = PodHandler(self.machines, self.table, runtimes, self._clock)
         nodes = NodeHandler(self.machines, self._clock)
         pod_actions: tuple[type, ...] = (

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from syncline.cluster.machines.containers import Container, Order, Runtime
+from syncline.kube.objects import Obj, annotations_of
+
+Behaves = Callable[[Obj], Mapping[str, str]]
+"""From a pod to annotations of :mod:`syncline.cluster.machines.scripted.stages`; empty: those it has."""
 
 
 @dataclass(slots=True)
@@ -15,6 +19,16 @@ class Runtimes:
 
     by_name: Mapping[str, Runtime]
     choices: Sequence[tuple[str, Callable[[Order], bool]]] = field(default=())
+    behaviours: Sequence[Behaves] = field(default=())
+    """Annotations of stages that pods have besides their own, and in place of them."""
+
+    def behaving(self, order: Order) -> Order:
+        """Return the order with the annotations that its pod has by ``behaviours``."""
+        notes = {key: value for each in self.behaviours for key, value in each(order.pod).items()}
+        if not notes:
+            return order
+        metadata = {**order.pod["metadata"], "annotations": {**annotations_of(order.pod), **notes}}
+        return replace(order, pod={**order.pod, "metadata": metadata})
 
     def choose(self, order: Order) -> Runtime:
         for name, takes in self.choices:

@@ -178,6 +178,9 @@ class SimulatedMachine:
         """The boot in which the kubelet created its Node, once per boot."""
         self.node_uid = ""
         """Uid of its Node, once known: the machine is deleted with it, in any state."""
+        self.cut_off_at: datetime | None = None
+        """Since when nothing that runs on it reaches the API; None: it does."""
+        self.disk_full = False
 
     @property
     def name(self) -> str:
@@ -253,9 +256,22 @@ class SimulatedMachine:
         self._become(state)
         return state
 
+    def cut_off(self, since: datetime | None) -> None:
+        """Cut it off from the API, or, with None, connect it again."""
+        self.cut_off_at = since
+        self._changed(self.name)
+
+    def fill_disk(self, full: bool) -> None:
+        """Fill its disk, or make room again."""
+        self.disk_full = full
+        self._changed(self.name)
+
     def last_heartbeat(self, now: datetime) -> datetime | None:
-        """Return when it last ran: ``now`` if it runs, else just before the moment at which it stopped."""
+        """Return when it last gave a sign of life: ``now`` if it runs and reaches the API, else just before the moment
+        at which it stopped or was cut off."""
         state = self.at(now)
+        if self.cut_off_at is not None and (state.stopped_at is None or state.stopped_at > self.cut_off_at):
+            return self.cut_off_at - timedelta(microseconds=1)
         if state.power is Power.ON:
             return now
         return None if state.stopped_at is None else state.stopped_at - timedelta(microseconds=1)

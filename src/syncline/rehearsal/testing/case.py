@@ -14,6 +14,7 @@ from syncline.rehearsal.answer.answer import Outcome
 from syncline.rehearsal.answer.condition import Condition
 from syncline.rehearsal.answer.laws import RecordLaw
 from syncline.rehearsal.given.files import Files
+from syncline.rehearsal.mishaps import Mishap
 from syncline.rehearsal.playing import Asked
 from syncline.rehearsal.scenario import Act
 
@@ -48,7 +49,15 @@ class Terminate:
     application: str
 
 
-Change: TypeAlias = "Commit | Acts | Sync | Terminate"
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A fault begins, or ``heals``."""
+
+    mishap: Mishap
+    heals: bool = False
+
+
+Change: TypeAlias = "Commit | Acts | Sync | Terminate | Strike"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,13 @@ from syncline.kube.yaml.loading import YamlError, load_all
 from syncline.rehearsal.cures.editing import REMOVED, Edit, edited
 from syncline.rehearsal.fields import Field
 from syncline.rehearsal.given.files import Files, read_files
+from syncline.rehearsal.mishaps import PROCESSES
 from syncline.rehearsal.paths import keys_of, place_of
 from syncline.rehearsal.repository import files_at
 from syncline.rehearsal.scenario import Delete, Patching
-from syncline.rehearsal.testing.case import Acts, Change, Commit, Happening, Sync, Terminate
+from syncline.rehearsal.testing.case import Acts, Change, Commit, Happening, Strike, Sync, Terminate
 from syncline.rehearsal.testing.expectations import moment
+from syncline.rehearsal.testing.mishaps import mishap
 
 MAX_HAPPENINGS = 200
 MAX_EDITS = 200
@@ -47,9 +49,21 @@ def happenings(at: Field, files: Files, before: Files | None, folder: Path, belo
             if len(history) < 2:
                 raise one.wrong("a rollback of the first commit", "deployed: what was there before, or a commit before")
             history.append(history[-2])
+        text = json.dumps({word: one[word].value}, default=str)
+        if word == "fault":
+            struck, lasts = mishap(one[word])
+            found.append(Happening(when, one.where, text, Strike(struck)))
+            if lasts is not None:
+                found.append(Happening(when + lasts, one.where, f"{text} heals", Strike(struck, heals=True)))
+            continue
         change = CHANGES[word](one[word]) if word in CHANGES else Commit(history[-1])
-        found.append(Happening(when, one.where, json.dumps({word: one[word].value}, default=str), change))
-    return tuple(found)
+        found.append(Happening(when, one.where, text, change))
+    return tuple(sorted(found, key=lambda each: each.at))
+
+
+def of_process(happening: Happening) -> bool:
+    """Return whether a fault strikes a process of controllers, which is started again for it."""
+    return isinstance(happening.change, Strike) and happening.change.mishap.target in PROCESSES
 
 
 def _at(one: Field) -> timedelta:
@@ -188,5 +202,5 @@ CHANGES: Mapping[str, Callable[[Field], Change]] = {
     "sync": lambda at: Sync(_name(at)),
     "terminate": lambda at: Terminate(_name(at)),
 }
-WORDS = ("commit", "rollback", *CHANGES)
+WORDS = ("commit", "rollback", "fault", *CHANGES)
 """What may happen."""

@@ -1,4 +1,5 @@
-"""Plays a scenario: its commit, and what happens at its times. Entry point: :func:`played`."""
+"""Plays a scenario: its commit, and what happens at its times; faults at 0s strike before the commit. Entry point:
+:func:`played`."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ from syncline.control.executor import run_in_place
 from syncline.kube.client import Request
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import name_of, namespace_of
+from syncline.rehearsal.mishaps import Mishaps
 from syncline.rehearsal.playing import Asked, Play, Then
 from syncline.rehearsal.record import Record
 from syncline.rehearsal.scenario import Act, AddNode, ScenarioError
-from syncline.rehearsal.testing.case import Acts, Commit, Happening, Sync, Terminate
+from syncline.rehearsal.testing.case import Acts, Commit, Happening, Strike, Sync, Terminate
+from syncline.rehearsal.testing.changes import of_process
 
 PATTERN = frozenset("*?[")
 
@@ -27,22 +30,33 @@ def played(asked: Asked, happenings: tuple[Happening, ...], scratch: Path) -> Re
     clock = run.world.clock
     began = clock.now()
     run.disturb()
+    mishaps = Mishaps(run.world)
+    if any(of_process(each) for each in happenings):
+        mishaps.begin(machine_config=asked.world.machine_config)
+    first = [each for each in happenings if isinstance(each.change, Strike) and not each.at]
+    for each in first:
+        _happen(run, mishaps, each)
     run.commit(asked.files)
-    for each in happenings:
+    for each in [each for each in happenings if each not in first]:
         left = began + each.at - clock.now()
         if left.total_seconds() > 0:
             run.run(left, whole=True)
-        try:
-            _happen(run, each)
-        except ScenarioError as error:
-            raise ScenarioError(f"{each.where}: {each.text}: {error}") from error
-    left = asked.until - (clock.now() - began)
-    ending, done = run.run(left)
+        _happen(run, mishaps, each)
+    ending, done = run.run(asked.until - (clock.now() - began))
     return run.record(began, ending, done)
 
 
-def _happen(run: Play, happening: Happening) -> None:
+def _happen(run: Play, mishaps: Mishaps, happening: Happening) -> None:
+    try:
+        _change(run, mishaps, happening)
+    except ScenarioError as error:
+        raise ScenarioError(f"{happening.where}: {happening.text}: {error}") from error
+
+
+def _change(run: Play, mishaps: Mishaps, happening: Happening) -> None:
     match happening.change:
+        case Strike(mishap=mishap, heals=heals):
+            (mishaps.heal if heals else mishaps.strike)(mishap)
         case Commit(files=files):
             run.commit(files)
         case Acts(acts=acts):

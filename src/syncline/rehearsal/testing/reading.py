@@ -26,7 +26,7 @@ from syncline.rehearsal.rehearsing import laws_of
 from syncline.rehearsal.repository import files_at
 from syncline.rehearsal.scenario import ScenarioError
 from syncline.rehearsal.testing.case import Case, Expectation, Laws, Verdict
-from syncline.rehearsal.testing.changes import changed_files, happenings
+from syncline.rehearsal.testing.changes import changed_files, happenings, of_process
 from syncline.rehearsal.testing.expectations import expectation
 
 MAX_BYTES = 1024 * 1024
@@ -143,12 +143,17 @@ class _Reader:
         except ScenarioError as error:
             raise at["repository"].wrong(repr(at["repository"].text(".")), f"a folder to deploy: {error}") from error
         laws = self._laws(at, files, folder)
+        happening = happenings(at["when"], files, before, folder, self.below)
+        if asked.schedule is not None and any(of_process(each) for each in happening):
+            raise at["faults"].wrong("a schedule beside a partition of a process", "one of them in a scenario")
+        if any(each.at >= asked.until for each in happening):
+            raise at["until"].wrong(repr(at["until"].text("24h")), "a time after all that happens")
         return Case(
             str(self.file),
             name,
             at["about"].text(),
             asked,
-            happenings(at["when"], files, before, folder, self.below),
+            happening,
             self._expected(at["expect"], laws),
             self._seeds(at["seeds"]),
             laws,

@@ -141,6 +141,7 @@ class PodHandler:
             case CreateSandbox():
                 return self._sandbox(action)
             case StartContainer(order=order):
+                order = self._runtimes.behaving(order)
                 return (yield from self._runtimes.choose(order).start(order, now))
             case GoOn(container=container):
                 return (yield from self._runtimes.of(container).go_on(container, now))

@@ -216,6 +216,7 @@ class ObservedNode:
     lease: Obj | None = None
     complete: bool = True
     """False before all Nodes and leases are listed."""
+    disk_full: bool = False
 
 
 def node_controller(machines: Machines, *, heartbeats: bool) -> Controller[ObservedNode]:
@@ -228,12 +229,15 @@ def node_controller(machines: Machines, *, heartbeats: bool) -> Controller[Obser
         if machine is None:
             spec = spec_of_node(node) if node is not None else None
             return ObservedNode(ref.name, node, spec) if spec is not None else None
+        if machine.cut_off_at is not None:
+            return None
         state = machine.state
         lease = cache.get(ObjectRef(LEASE.group, LEASE.kind, LEASES, ref.name)) if heartbeats else None
         registered = machine.registered_boot == state.boot_id
         number = machines.number(ref.name)
         complete = all(cache.has_synced(kind) for kind in (NODE, *reads))
-        return ObservedNode(ref.name, node, machine.spec, state, registered, machine.node_uid, number, lease, complete)
+        uid, full = machine.node_uid, machine.disk_full
+        return ObservedNode(ref.name, node, machine.spec, state, registered, uid, number, lease, complete, full)
 
     def plan(observed: ObservedNode, now: datetime) -> Plan:
         return plan_node(observed, now, heartbeats=heartbeats)
@@ -335,7 +339,7 @@ def _status(observed: ObservedNode, node: Obj, state: MachineState, now: datetim
     new["addresses"] = [{"type": kind, "address": address} for kind, address in addresses]
     new["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 10250}}
     new["nodeInfo"] = _node_info(observed, state)
-    new["conditions"] = _conditions(node, state, now)
+    new["conditions"] = _conditions(node, state, now, full=observed.disk_full)
     events = _state_events(node, new, state)
     return (*set_status(node, new, "the machine tells how it is"), *events)
 
@@ -361,12 +365,14 @@ _HEALTHY = (
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
 )
+_FULL = ("DiskPressure", "True", "KubeletHasDiskPressure", "kubelet has disk pressure")
 _READY = ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
 _STOPPING = ("Ready", "False", "KubeletNotReady", "node is shutting down")
 
 
-def _conditions(node: Obj, state: MachineState, now: datetime) -> list[Obj]:
-    wanted = (*_HEALTHY, _READY if state.power is Power.ON else _STOPPING)
+def _conditions(node: Obj, state: MachineState, now: datetime, *, full: bool) -> list[Obj]:
+    healthy = (_FULL if full and each[0] == _FULL[0] else each for each in _HEALTHY)
+    wanted = (*healthy, _READY if state.power is Power.ON else _STOPPING)
     mine = {each[0] for each in wanted}
     others = [each for each in dig(node, "status", "conditions", default=[]) if each.get("type") not in mine]
     return [*others, *(_condition(condition(node, each[0]), each, now) for each in wanted)]

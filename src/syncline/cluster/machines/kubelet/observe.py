@@ -124,7 +124,7 @@ def observe(
     room = {"cpu": machine.spec.cpu, "memory": machine.spec.memory, "ephemeral-storage": EPHEMERAL_STORAGE}
     room["pods"] = str(machine.spec.pods)
     ip = machine_ip(machines.number(machine.name))
-    view = MachineView(machine.name, ip, state.boot_id, state.power is Power.ON, room)
+    view = MachineView(machine.name, ip, state.boot_id, state.power is Power.ON and machine.cut_off_at is None, room)
     records = tuple(_after_boot(each, state) for each in _records(pod, table, state, ends_with_us, cache))
     return Observed(
         ref,

@@ -1,0 +1,217 @@
+"""Each fault of a scenario that lasts for a while has the effect that it has on real clusters, and heals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncline.assembly.machines.simulatedhosts import SimulatedHosts
+from syncline.base.clock import VirtualClock
+from syncline.cluster.machines.machine import MachineSpec
+from syncline.cluster.machines.simulated import Machines
+from syncline.machineconfig.agent.host import HostError
+from syncline.rehearsal.scenario import ScenarioError
+from syncline.rehearsal.testing.reading import read_cases
+from syncline.rehearsal.testing.running import run_case
+
+HEAD = "# +argocd:skip-file-rendering\nscenarios:\n- name: faulty\n  application: shop\n  namespace: shop\n"
+NODES = "  world: {nodes: [{name: node, count: 2}]}\n"
+POOL = """\
+  world: {machineConfig: true, nodes: [{name: master, roles: [master]}, {name: worker, roles: [worker]}]}
+"""
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: "registry.example.org/web:1"}]
+      topologySpreadConstraints:
+      - maxSkew: 1
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: ScheduleAnyway
+        labelSelector: {matchLabels: {app: web}}
+"""
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colours}\ndata: {sky: blue}\n"
+HOOK = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, annotations: {argocd.argoproj.io/hook: PreSync}}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: a, image: b, command: [sh, -c, "echo done"]}]}
+"""
+FILE = """\
+apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfig
+metadata: {name: 99-worker-motd, labels: {machineconfiguration.openshift.io/role: worker}}
+spec:
+  config:
+    ignition: {version: 3.4.0}
+    storage: {files: [{path: /etc/motd, mode: 420, contents: {source: "data:,hello"}}]}
+"""
+GUARD = """\
+apiVersion: v1
+kind: Service
+metadata: {name: guard, namespace: default, annotations: {syncline.dev/simulated-server: webhooks}}
+spec: {selector: {app: guard}, ports: [{port: 443}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: guard, namespace: default, labels: {app: guard}}
+spec: {containers: [{name: guard, image: guard}]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: guard}
+webhooks:
+- name: maps.example.org
+  failurePolicy: Fail
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  clientConfig: {service: {namespace: default, name: guard}}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}
+  rules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE, UPDATE]}]
+"""
+RED = "{at: 2m, commit: {set: [{file: shop.yaml, fields: {data.sky: red}}]}}"
+SCENES = {
+    "a node that is cut off is taken for lost, its pods go elsewhere, and it comes back": (
+        WEB,
+        NODES,
+        ["{at: 1m, fault: {partition: node-1, for: 30m}}"],
+        [
+            "{object: Node/node-1, is: {'status.conditions[Ready].status': Unknown}, at: 3m}",
+            "{object: Pod/shop/web-*, must: object.spec.nodeName == 'node-1', count: 1, at: 1m}",
+            "{object: Deployment/web, is: {status.readyReplicas: 2}, at: 10m}",
+            "{object: Pod/shop/web-*, must: object.spec.nodeName == 'node-2' || has(object.metadata.deletionTimestamp),"
+            " at: 10m}",
+            "{object: Node/node-1, is: {'status.conditions[Ready].status': 'True'}}",
+            "{object: Pod/shop/web-*, count: 2}",
+        ],
+    ),
+    "controllers that are cut off see no commit until they are back": (
+        MAP,
+        NODES,
+        ["{at: 1m, fault: {partition: gitops, for: 10m}}", RED],
+        [
+            "{object: ConfigMap/colours, is: {data.sky: blue}, at: 10m}",
+            "{object: ConfigMap/colours, is: {data.sky: red}, within: 15m}",
+        ],
+    ),
+    "an image that takes long to pull is not ready until then": (
+        WEB,
+        NODES,
+        ["{fault: {slowPull: 'registry.example.org/*', takes: 10m, for: 1h}}"],
+        [
+            "{object: Deployment/web, must: '!has(object.status.readyReplicas)', at: 9m}",
+            "{object: Deployment/web, is: {status.readyReplicas: 2}, within: 11m}",
+        ],
+    ),
+    "a hook that fails once is tried again": (
+        f"{HOOK}---\n{MAP}",
+        NODES,
+        ["{fault: {hookFails: shop/migrate}}"],
+        ["{object: Pod/shop/migrate-*, is: {status.phase: Failed}, count: 1, within: 1m}"],
+    ),
+    "a hook that hangs holds the sync for ever": (
+        f"{HOOK}---\n{MAP}",
+        NODES,
+        ["{fault: {hookHangs: shop/migrate}}"],
+        ["{verdict: blocked}", "{waits: Application, for: 'Job shop/migrate', forever: true}"],
+    ),
+    "a node that does not come up keeps its pool from being updated until it does": (
+        FILE,
+        POOL,
+        ["{fault: {failedBoot: worker, for: 1h}}"],
+        [
+            "{object: Node/worker, is: {'status.conditions[Ready].status': Unknown}, at: 50m}",
+            "{object: pool/worker, is: {'status.conditions[Updated].status': 'True'}, within: 80m}",
+            "{object: Node/worker, is: {'metadata.annotations[syncline.dev/boots]': '2'}, at: 80m}",
+        ],
+    ),
+    "a node without room on its disk is not updated until it has some": (
+        FILE,
+        POOL,
+        ["{fault: {fullDisk: worker, for: 30m}}"],
+        [
+            "{object: Node/worker, is: {'status.conditions[DiskPressure].status': 'True'}, at: 5m}",
+            "{waits: MachineConfigPool worker, for: reporting OutOfDisk=True}",
+            "{object: pool/worker, is: {'status.conditions[Updated].status': 'True'}}",
+        ],
+    ),
+    "what a webhook would judge is refused while it is down, and synced afterwards": (
+        MAP,
+        "  world: {nodes: [{name: node}], objects: [guard.yaml]}\n",
+        ["{at: 1m, fault: {webhookDown: default/guard, for: 3m}}", RED],
+        [
+            "{object: ConfigMap/colours, is: {data.sky: blue}, at: 4m}",
+            '{object: app/shop, within: 4m, must: "object.status.operationState.syncResult.resources'
+            ".exists(r, r.message.contains('webhook'))\"}",
+            "{object: ConfigMap/colours, is: {data.sky: red}}",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_faults(scene: str, tmp_path: Path) -> None:
+    manifests, world, happens, expected = SCENES[scene]
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "repository").mkdir()
+    (tmp_path / "repository" / "shop.yaml").write_text(manifests)
+    (tmp_path / "guard.yaml").write_text(GUARD)
+    when, expect = ("".join(f"  - {one}\n" for one in lines) for lines in (happens, expected))
+    file = tmp_path / "shop.rehearsal.yaml"
+    file.write_text(f"{HEAD}  repository: repository\n{world}  when:\n{when}  expect:\n{expect}")
+    (case,) = read_cases(file)
+    result = run_case(case, 1, tmp_path / "scratch")
+    assert result.passed, (result.error, result.failures)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("{}", "when[0].fault: found nothing; allowed: one of partition, slowPull"),
+        ("{partition: a, fullDisk: b}", "found partition, fullDisk; allowed: one of"),
+        ("{partition: A}", "fault.partition: found 'A'; allowed: the name of a node, gitops or machine-config"),
+        ("{hookFails: migrate}", "found 'migrate'; allowed: NAMESPACE/NAME of a Job"),
+        ("{webhookDown: 'a/../../b'}", "allowed: NAMESPACE/NAME of a Service"),
+        ("{failedBoot: a, times: 0}", "fault.times: found 0; allowed: a number from 1 to 100"),
+        ("{slowPull: '*', takes: 48h}", "fault.takes: found '48h'; allowed: at most 24h"),
+        ("{fullDisk: a, takes: 1m}", "found the key 'takes'; allowed: fullDisk, for"),
+    ],
+)
+def test_a_fault_that_is_written_wrongly_is_refused(fault: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "shop.yaml").write_text(MAP)
+    file = tmp_path / "shop.rehearsal.yaml"
+    file.write_text(f"{HEAD}  when: [{{fault: {fault}}}]\n")
+    with pytest.raises(ScenarioError) as error:
+        read_cases(file)
+    assert said in str(error.value), str(error.value)
+
+
+def test_a_write_to_a_full_disk_fails_as_on_linux() -> None:
+    machines = Machines()
+    machine = machines.add(MachineSpec("worker"))
+    host = SimulatedHosts(machines, VirtualClock()).host("worker")
+    machine.fill_disk(True)
+    with pytest.raises(HostError, match="no space left on device"):
+        host.write("/etc/motd", b"hello")
+    machine.fill_disk(False)
+    host.write("/etc/motd", b"hello")
+
+
+def test_a_fault_of_what_is_not_there_fails_the_scenario_and_names_what_is(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "shop.yaml").write_text(MAP)
+    file = tmp_path / "shop.rehearsal.yaml"
+    file.write_text(f"{HEAD}{NODES}  when: [{{fault: {{fullDisk: gone}}}}]\n")
+    (case,) = read_cases(file)
+    result = run_case(case, 1, tmp_path / "scratch")
+    assert "there is no node gone; allowed: node-1, node-2" in result.error
