@@ -12,6 +12,7 @@ from pathlib import Path
 
 from syncline.base.clock import SystemClock
 from syncline.base.scratch import scratch
+from syncline.rehearsal.answer.laws import RecordLaw
 from syncline.rehearsal.answer.pythonlaws import python_laws
 from syncline.rehearsal.scenario import ScenarioError
 from syncline.rehearsal.testing.reading import read_cases, root_of
@@ -37,10 +38,14 @@ class _Process:
     until: float
 
 
+def laws_for(file: Path, laws: Path | None) -> tuple[RecordLaw, ...]:
+    """Return the laws in Python for the scenarios of a file. Raises ScenarioError."""
+    return python_laws(laws, root_of(file)) if laws is not None else ()
+
+
 def run_here(run: Run) -> Result:
     """Run it in this process."""
-    more = python_laws(run.laws, root_of(run.file)) if run.laws is not None else ()
-    case = next((each for each in read_cases(run.file, more) if each.name == run.name), None)
+    case = next((each for each in read_cases(run.file, laws_for(run.file, run.laws)) if each.name == run.name), None)
     if case is None:
         return Result(str(run.file), run.name, run.seed, error="the scenario is no longer there")
     with scratch() as place:

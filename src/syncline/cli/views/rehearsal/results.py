@@ -16,7 +16,7 @@ def describe_results(results: Sequence[Result], *, show: bool = False) -> str:
     """Return the table, then each failure; ``show``: the whole answer of each, too."""
     headers = ("RESULT", "SCENARIO", "SEED", "VERDICT", "DONE", "FILE")
     parts = [table(headers, [_row(result) for result in results])]
-    parts += ["\n".join(_failed(result)) for result in results if not result.passed]
+    parts += [describe_failure(result) for result in results if not result.passed]
     if show:
         parts += [f"{_title(each)}\n{describe_answer(each.answer)}" for each in results if each.answer is not None]
     return "\n\n".join([*parts, summary(results)])
@@ -37,6 +37,11 @@ def _row(result: Result) -> tuple[str, ...]:
 
 def _title(result: Result) -> str:
     return f"{result.name} (seed {result.seed})"
+
+
+def describe_failure(result: Result) -> str:
+    """Return why a scenario failed, and how to play it again."""
+    return "\n".join(_failed(result))
 
 
 def _failed(result: Result) -> Iterator[str]:
@@ -93,5 +98,5 @@ def _markdown(results: Sequence[Result]) -> Iterator[str]:
     for result in results:
         if not result.passed:
             yield "\n<details><summary>Failed</summary>\n"
-            yield from fenced("text", plain("\n".join(_failed(result))))
+            yield from fenced("text", plain(describe_failure(result)))
             yield "\n</details>"
