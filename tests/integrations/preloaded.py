@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
@@ -42,15 +42,15 @@ os._exit(int(link.recv(8) or b"255"))
 
 
 @contextlib.contextmanager
-def preloaded(folder: Path) -> Iterator[Path]:
-    """Start the process, yield the program's path in ``folder``, end the process."""
+def preloaded(folder: Path, modules: Sequence[str] = COMMANDS) -> Iterator[Path]:
+    """Start the process, yield the program's path in ``folder``, end the process. ``modules``: imported once."""
     path, program = folder / "program.socket", folder / "syncline"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
         program.write_text(CLIENT.format(python=sys.executable, path=str(path)))
         program.chmod(0o755)
-        words = [sys.executable, str(Path(__file__).resolve()), str(listener.fileno())]
+        words = [sys.executable, str(Path(__file__).resolve()), str(listener.fileno()), *modules]
         server = subprocess.Popen(words, pass_fds=[listener.fileno()], env=os.environ | {"PYTHONPATH": str(SOURCES)})
         try:
             yield program
@@ -59,11 +59,11 @@ def preloaded(folder: Path) -> Iterator[Path]:
             server.wait()
 
 
-def serve(listener: socket.socket) -> None:
+def serve(listener: socket.socket, modules: Sequence[str]) -> None:
     """Answer each call by a fork."""
     import importlib
 
-    for name in COMMANDS:
+    for name in modules:
         importlib.import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
@@ -102,4 +102,4 @@ def run(link: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
