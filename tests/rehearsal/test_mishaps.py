@@ -103,6 +103,15 @@ SCENES = {
             "{object: ConfigMap/colours, is: {data.sky: red}, within: 15m}",
         ],
     ),
+    "controllers whose clock is ahead write times ahead, and go on": (
+        MAP,
+        NODES,
+        ["{at: 1m, fault: {clock: gitops, by: 3h, for: 10m}}", RED],
+        [
+            "{object: ConfigMap/colours, is: {data.sky: red}, within: 15m}",
+            "{object: app/shop, at: 5m, must: \"object.status.operationState.startedAt.startsWith('2026-01-01T03:')\"}",
+        ],
+    ),
     "an image that takes long to pull is not ready until then": (
         WEB,
         NODES,
@@ -181,6 +190,9 @@ def test_faults(scene: str, tmp_path: Path) -> None:
         ("{partition: A}", "fault.partition: found 'A'; allowed: the name of a node, gitops or machine-config"),
         ("{hookFails: migrate}", "found 'migrate'; allowed: NAMESPACE/NAME of a Job"),
         ("{webhookDown: 'a/../../b'}", "allowed: NAMESPACE/NAME of a Service"),
+        ("{clock: node-1, by: 1h}", "fault.clock: found 'node-1'; allowed: gitops or machine-config"),
+        ("{clock: gitops, by: -9999h}", "fault.by: found '-9999h'; allowed: a duration up to 8760h"),
+        ("{clock: gitops}", "fault.by: found ''; allowed: a duration"),
         ("{failedBoot: a, times: 0}", "fault.times: found 0; allowed: a number from 1 to 100"),
         ("{slowPull: '*', takes: 48h}", "fault.takes: found '48h'; allowed: at most 24h"),
         ("{fullDisk: a, takes: 1m}", "found the key 'takes'; allowed: fullDisk, for"),

@@ -20,6 +20,7 @@ from syncline.kube.objects import Obj, dig, namespace_of, owner_references, uid_
 from syncline.kube.schema.extensions import SIMULATED_SERVER, SIMULATED_WEBHOOKS
 from syncline.kube.transport.outbound import Stream
 from syncline.rehearsal.scenario import ScenarioError
+from syncline.rehearsal.seams import SkewedClock
 from syncline.rehearsal.world import World
 
 GITOPS, MACHINES = "gitops", "machine-config"
@@ -32,7 +33,8 @@ class Kind(StrEnum):
     """PARTITION: a node, or a process of :data:`PROCESSES`, does not reach the API. SLOW_PULL: images whose name
     matches take ``seconds`` to pull. FAILED_BOOT: a node does not come up from its next ``times`` boots; it comes up
     when that heals. HOOK_FAILS, HOOK_HANGS: the next ``times`` pods of a Job fail, or run for ever. WEBHOOK_DOWN: what
-    the pods behind a Service would answer to the API server stays away. FULL_DISK: a node has no room on its disk."""
+    the pods behind a Service would answer to the API server stays away. FULL_DISK: a node has no room on its disk.
+    CLOCK: that of a process is off by ``seconds``."""
 
     PARTITION = "partition"
     SLOW_PULL = "slowPull"
@@ -41,6 +43,7 @@ class Kind(StrEnum):
     HOOK_HANGS = "hookHangs"
     WEBHOOK_DOWN = "webhookDown"
     FULL_DISK = "fullDisk"
+    CLOCK = "clock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +127,17 @@ class Mishaps:
 
     world: World
     partitions: dict[str, Partition] = field(default_factory=dict)
+    clocks: dict[str, SkewedClock] = field(default_factory=dict)
     _behaving: dict[Mishap, Callable[[Obj], Mapping[str, str]]] = field(default_factory=dict)
     _booting: dict[str, int] = field(default_factory=dict)
     """Boots that are still to fail, by node."""
 
     def begin(self, *, machine_config: bool) -> None:
         """Start the processes of the controllers again, behind ways that can be cut."""
-        self.world.start_gitops(wrap=lambda inner: self._way(GITOPS, inner))
+        self.clocks = {who: SkewedClock(self.world.clock) for who in PROCESSES}
+        self.world.start_gitops(lambda inner: self._way(GITOPS, inner), self.clocks[GITOPS])
         if machine_config:
-            self.world.start_machine_config(wrap=lambda inner: self._way(MACHINES, inner))
+            self.world.start_machine_config(lambda inner: self._way(MACHINES, inner), self.clocks[MACHINES])
 
     def _way(self, who: str, inner: Transport) -> Transport:
         self.partitions[who] = Partition(inner)
@@ -150,6 +155,8 @@ class Mishaps:
         match mishap.kind:
             case Kind.PARTITION:
                 self._cut(mishap.target, on=on)
+            case Kind.CLOCK:
+                self.clocks[mishap.target].off_s = mishap.seconds if on else 0.0
             case Kind.FULL_DISK:
                 self._machine(mishap.target).fill_disk(on)
             case Kind.FAILED_BOOT:

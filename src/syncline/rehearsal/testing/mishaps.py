@@ -6,15 +6,16 @@ import re
 from datetime import timedelta
 
 from syncline.rehearsal.fields import Field
-from syncline.rehearsal.mishaps import Kind, Mishap
+from syncline.rehearsal.mishaps import PROCESSES, Kind, Mishap
 
 MAX_TIMES, MAX_TARGET = 100, 300
-MAX_TAKES = timedelta(days=1)
+MAX_TAKES, MAX_BY = timedelta(days=1), timedelta(days=365)
 KEYS = {
     Kind.SLOW_PULL: ("takes",),
     Kind.HOOK_FAILS: ("times",),
     Kind.HOOK_HANGS: ("times",),
     Kind.FAILED_BOOT: ("times",),
+    Kind.CLOCK: ("by",),
 }
 """What a kind needs besides its target and ``for``."""
 SPACED = (Kind.HOOK_FAILS, Kind.HOOK_HANGS, Kind.WEBHOOK_DOWN)
@@ -32,11 +33,25 @@ def mishap(at: Field) -> tuple[Mishap, timedelta | None]:
     times = at["times"].value if at["times"].value is not None else 1
     if type(times) is not int or not 1 <= times <= MAX_TIMES:
         raise at["times"].wrong(repr(times), f"a number from 1 to {MAX_TIMES}")
+    if kind is Kind.CLOCK:
+        return Mishap(kind, _target(kind, at[str(kind)]), _by(at["by"])), _lasts(at["for"])
     takes = at["takes"].duration(timedelta(minutes=10))
     if takes > MAX_TAKES:
         raise at["takes"].wrong(repr(at["takes"].value), "at most 24h")
-    lasts = None if at["for"].value is None else at["for"].duration(timedelta(0))
-    return Mishap(kind, _target(kind, at[str(kind)]), takes.total_seconds(), times), lasts
+    return Mishap(kind, _target(kind, at[str(kind)]), takes.total_seconds(), times), _lasts(at["for"])
+
+
+def _lasts(at: Field) -> timedelta | None:
+    return None if at.value is None else at.duration(timedelta(0))
+
+
+def _by(at: Field) -> float:
+    """Return the seconds by which a clock is off, negative for one that is late."""
+    text = at.text()
+    seconds = Field(at.file, at.where, text.removeprefix("-")).duration(timedelta(0)).total_seconds()
+    if not 0 < seconds <= MAX_BY.total_seconds():
+        raise at.wrong(repr(at.value), "a duration up to 8760h, such as 1h, or -1h for a clock that is late")
+    return -seconds if text.startswith("-") else seconds
 
 
 def _target(kind: Kind, at: Field) -> str:
@@ -45,6 +60,8 @@ def _target(kind: Kind, at: Field) -> str:
         raise at.wrong(repr(at.value), f"a text of at most {MAX_TARGET} characters")
     if kind is Kind.SLOW_PULL:
         return text
+    if kind is Kind.CLOCK and text not in PROCESSES:
+        raise at.wrong(repr(text), " or ".join(PROCESSES))
     if kind not in SPACED:
         if not _NAME.fullmatch(text):
             raise at.wrong(repr(text), "the name of a node" + (", gitops or machine-config" * (kind is Kind.PARTITION)))

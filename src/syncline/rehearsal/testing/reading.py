@@ -145,7 +145,7 @@ class _Reader:
         laws = self._laws(at, files, folder)
         happening = happenings(at["when"], files, before, folder, self.below)
         if asked.schedule is not None and any(of_process(each) for each in happening):
-            raise at["faults"].wrong("a schedule beside a partition of a process", "one of them in a scenario")
+            raise at["faults"].wrong("a schedule beside a fault of a process that lasts", "one of them in a scenario")
         if any(each.at >= asked.until for each in happening):
             raise at["until"].wrong(repr(at["until"].text("24h")), "a time after all that happens")
         return Case(

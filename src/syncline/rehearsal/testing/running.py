@@ -8,6 +8,7 @@ from typing import Any
 
 from syncline.rehearsal.answer.answer import Answer
 from syncline.rehearsal.answer.judging import answer_of
+from syncline.rehearsal.record import Record
 from syncline.rehearsal.scenario import ScenarioError
 from syncline.rehearsal.testing.case import Case
 from syncline.rehearsal.testing.happening import played
@@ -50,6 +51,12 @@ def run_case(case: Case, seed: int, scratch: Path) -> Result:
         record = played(asked, case.happenings, scratch)
     except ScenarioError as error:
         return Result(case.file, case.name, seed, error=str(error))
+    return result_of(case, seed, record)
+
+
+def result_of(case: Case, seed: int, record: Record) -> Result:
+    """Judge the record of a scenario. Pure."""
+    asked = case.asked
     answer = answer_of(
         record,
         name=asked.name,
