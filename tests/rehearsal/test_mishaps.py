@@ -1,4 +1,7 @@
-"""Each fault of a scenario that lasts for a while has the effect that it has on real clusters, and heals."""
+"""Each fault of a scenario that lasts for a while has the effect that it has on real clusters, and heals.
+
+Those of hooks are in ``examples/tested-shop``, which ``test_scenarios.py`` plays.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +41,6 @@ spec:
         labelSelector: {matchLabels: {app: web}}
 """
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colours}\ndata: {sky: blue}\n"
-HOOK = """\
-apiVersion: batch/v1
-kind: Job
-metadata: {name: migrate, annotations: {argocd.argoproj.io/hook: PreSync}}
-spec:
-  template:
-    spec: {restartPolicy: Never, containers: [{name: a, image: b, command: [sh, -c, "echo done"]}]}
-"""
 FILE = """\
 apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
@@ -121,33 +116,22 @@ SCENES = {
             "{object: Deployment/web, is: {status.readyReplicas: 2}, within: 11m}",
         ],
     ),
-    "a hook that fails once is tried again": (
-        f"{HOOK}---\n{MAP}",
-        NODES,
-        ["{fault: {hookFails: shop/migrate}}"],
-        ["{object: Pod/shop/migrate-*, is: {status.phase: Failed}, count: 1, within: 1m}"],
-    ),
-    "a hook that hangs holds the sync for ever": (
-        f"{HOOK}---\n{MAP}",
-        NODES,
-        ["{fault: {hookHangs: shop/migrate}}"],
-        ["{verdict: blocked}", "{waits: Application, for: 'Job shop/migrate', forever: true}"],
-    ),
     "a node that does not come up keeps its pool from being updated until it does": (
         FILE,
         POOL,
-        ["{fault: {failedBoot: worker, for: 1h}}"],
+        ["{fault: {failedBoot: worker, for: 30m}}"],
         [
-            "{object: Node/worker, is: {'status.conditions[Ready].status': Unknown}, at: 50m}",
-            "{object: pool/worker, is: {'status.conditions[Updated].status': 'True'}, within: 80m}",
-            "{object: Node/worker, is: {'metadata.annotations[syncline.dev/boots]': '2'}, at: 80m}",
+            "{object: Node/worker, is: {'status.conditions[Ready].status': Unknown}, at: 25m}",
+            "{object: pool/worker, is: {'status.conditions[Updated].status': 'True'}, within: 50m}",
+            "{object: Node/worker, is: {'metadata.annotations[syncline.dev/boots]': '2'}, at: 50m}",
         ],
     ),
-    "a node without room on its disk is not updated until it has some": (
+    "a node without room on its disk is not updated until it has some, and a person may pause the pool meanwhile": (
         FILE,
         POOL,
-        ["{fault: {fullDisk: worker, for: 30m}}"],
+        ["{fault: {fullDisk: worker, for: 30m}}", "{at: 10m, pause: worker}", "{at: 40m, resume: worker}"],
         [
+            "{object: pool/worker, is: {spec.paused: true, 'status.conditions[Updated].status': 'False'}, at: 39m}",
             "{object: Node/worker, is: {'status.conditions[DiskPressure].status': 'True'}, at: 5m}",
             "{waits: MachineConfigPool worker, for: reporting OutOfDisk=True}",
             "{object: pool/worker, is: {'status.conditions[Updated].status': 'True'}}",

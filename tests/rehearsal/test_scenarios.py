@@ -117,11 +117,13 @@ def test_what_happens_is_ordered_by_time(
     assert [each.at.total_seconds() for each in case.happenings] == [120, 600, 1800, 5400, 14400, 18000]
 
 
-def test_the_example_passes_and_one_that_expects_too_much_fails_with_all_that_is_needed_to_see_why(
+def test_the_examples_pass_and_one_that_expects_too_much_fails_with_all_that_is_needed_to_see_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["test", str(EXAMPLES / "pool-pause"), "-j", "2"]) == 0
-    assert "2 passed" in capsys.readouterr().out
+    examples = [str(EXAMPLES / name) for name in ("pool-pause", "tested-shop")]
+    names = [word for pattern in ("one-*", "a-[mnbl]*") for word in ("--filter", pattern)]
+    assert main(["test", *examples, *names, "-j", "2"]) == 0
+    assert "6 passed" in capsys.readouterr().out
     wrong = "scenarios: [{name: red, expect: [{object: ConfigMap/colours, is: {data.sky: red}}]}]\n"
     file = written(tmp_path, wrong, SHOP.partition("---\n")[2])
     assert main(["test", str(tmp_path), "--seeds", "2", "-o", "json"]) == 1
