@@ -33,6 +33,7 @@ from bench import (
     pull,
     pullagents,
     pullscene,
+    rehearsed,
     separate,
     syncing,
     threeagents,
@@ -54,6 +55,7 @@ LISTED = 500
 WATCHERS = 50
 ALONE: dict[str, Any] = {
     "virtual": virtual,
+    "rehearsed": rehearsed,
     "agents": threeagents,
     "scene": pullscene,
     "pullagents": pullagents,

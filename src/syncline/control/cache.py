@@ -230,7 +230,9 @@ class Cache:
         self._asked.clear()
 
     def use_index(self, name: str, values: IndexFn) -> None:
-        """Replace the function of an index; the next query rebuilds it."""
+        """Replace the function of an index; the next query rebuilds it. An equal function replaces nothing."""
+        if self._indices.get(name) == values:
+            return
         self._indices[name] = values
         self._versions[name] = -1
         self._asked.clear()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.inspection.preview import observed_application
-from syncline.assembly.inspection.snapshot import application_indices, snapshot_of_cluster
+from syncline.assembly.inspection.snapshot import application_indices
 from syncline.assembly.sources.playbooks import Playbooks
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.cause import Cause
@@ -43,6 +43,7 @@ from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.pattern import BASIC_USER, CHART, CHART_FILES, PATTERN, completed
 from syncline.rehearsal.given.playbooks import addresses_of
 from syncline.rehearsal.given.world import GivenWorld
+from syncline.rehearsal.looking import Watching
 from syncline.rehearsal.record import Ending, Record, Recorder, Sample
 from syncline.rehearsal.repository import commit_files
 from syncline.rehearsal.scenario import Act, Scenario, ScenarioError
@@ -209,6 +210,7 @@ class Play:
         self.notes += self.world.left_out
         self.world.playbooks = self.reader
         self._disturbance = Disturbance(self.world, asked.schedule) if asked.schedule is not None else None
+        self._watching = Watching(self.world.admin, self.world.clock, application_indices(AppSettings()))
         self.recorder = Recorder(self.world.clock)
         if asked.world.state is not None:
             self.recorder.begin(asked.world.state)
@@ -420,9 +422,8 @@ class Play:
 
     def waits(self) -> tuple[Cause, ...]:
         """Return the causes of what is not done, by the functions of ``syncline explain``."""
-        look = run_in_place(snapshot_of_cluster(application_indices(AppSettings())), self.world.admin)
-        view = View(look.cache, self.world.clock.now(), self._log)
-        return tuple(self._unfinished(look.cache, view))
+        cache = self._watching.look()
+        return tuple(self._unfinished(cache, View(cache, self.world.clock.now(), self._log)))
 
     def _log(self, namespace: str, pod: str, container: str) -> tuple[str, ...]:
         query = {"container": container, "tailLines": LOG_LINES}

@@ -29,6 +29,12 @@ class InstanceIndex:
             self.tracking = tracking
             self.version += 1
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether both give the same values now."""
+        return isinstance(other, InstanceIndex) and other.tracking == self.tracking
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __call__(self, obj: Obj) -> Iterable[str]:
         name = self.tracking.app_name(obj)
         return (name,) if name else ()
