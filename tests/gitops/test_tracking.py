@@ -53,7 +53,9 @@ def test_a_copied_object_is_not_ours_s064() -> None:
         },
     }
     assert not Tracking().is_self_referenced("shop", live, None)
+    assert Tracking().is_copied(live)
     assert Tracking(TrackingMethod.LABEL).is_self_referenced("shop", live, None)
+    assert not Tracking(TrackingMethod.LABEL).is_copied(live)
 
 
 def test_a_long_label_ends_in_a_letter_or_digit() -> None:

@@ -206,6 +206,11 @@ class Tracking:
         found = self._read(obj)
         return found.app if found is not None and self._is_installation(obj) else ""
 
+    def is_copied(self, obj: Obj) -> bool:
+        """Return whether the object's tracking id describes another one: who made it copied the annotations of that."""
+        found = self.instance(obj)
+        return found is not None and not _describes(found, obj)
+
     def is_self_referenced(self, app: str, live: Obj | None, target: Obj | None) -> bool:
         """Return False for a copy: a live object whose tracking id describes another object (behaviour 64)."""
         if live is None or self.method is TrackingMethod.LABEL:

@@ -7,6 +7,7 @@ from typing import Any
 
 from syncline.apply.diff import DiffResult, DiffSettings, IgnoreRule, compare_objects
 from syncline.apply.diff.memo import Verdicts, settings_key
+from syncline.apply.diff.model import DEFAULT_OVERRIDES
 
 
 def config(value: str, **meta: str) -> dict[str, Any]:
@@ -67,3 +68,21 @@ def test_the_oldest_unused_verdict_falls_out() -> None:
     assert asked.times == 3
     ask(verdicts, config("1"), second, settings)
     assert asked.times == 4
+
+
+def test_a_report_of_status_is_no_new_question_where_status_is_ignored() -> None:
+    asked = Counted()
+    verdicts, settings = Verdicts(compare=asked), DiffSettings(overrides=DEFAULT_OVERRIDES)
+    live = config("1", uid="u", resourceVersion="7") | {"status": {"said": "a"}}
+    later = config("1", uid="u", resourceVersion="8", generation="2") | {"status": {"said": "b"}}
+    assert not ask(verdicts, config("1"), live, settings)
+    assert not ask(verdicts, config("1"), later, settings)
+    assert asked.times == 1
+    assert not ask(verdicts, config("1"), config("1", uid="u", resourceVersion="9", labels="x"), settings)
+    assert asked.times == 2
+    for rule in ({"managedFieldsManagers": ["other"]}, {"jqPathExpressions": [".data.k"]}):
+        reading = replace(settings, ignore=(IgnoreRule.parse(rule | {"kind": "ConfigMap"}),))
+        before = asked.times
+        ask(verdicts, config("1"), live, reading)
+        ask(verdicts, config("1"), later, reading)
+        assert asked.times == before + 2

@@ -1,7 +1,8 @@
 """A cache of comparison results: manifest against a version of its live object.
 
 A comparison is a pure function; its result is cached by all its inputs: the manifest's content, uid and resourceVersion
-of the live object, and the settings. So a refresh costs what changed, not what exists. Bounded.
+of the live object (where its status is ignored, its content without that), and the settings. So a refresh costs what
+changed, not what exists. Bounded.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ import msgspec
 from syncline.apply.annotations import has_option
 from syncline.apply.diff.compare import compare_objects
 from syncline.apply.diff.model import DiffMode, DiffResult, DiffSettings
-from syncline.kube.objects import Obj, gvk_of, resource_version, uid_of
+from syncline.apply.diff.normalize import reads_status
+from syncline.kube.objects import Obj, gvk_of, meta, resource_version, uid_of
 from syncline.kube.schema.model import schema_for
 
 MAX_VERDICTS = 200_000
 """About 20 MB: the objects of more applications than one machine manages."""
 
 Compare = Callable[[Obj | None, Obj | None, DiffSettings], DiffResult]
-_Key = tuple[bytes, str, str, str]
+_Key = tuple[bytes, str, str | bytes, str]
+COUNTED = ("resourceVersion", "generation", "managedFields")
+"""Metadata that each write changes, and that a three-way comparison has on both sides."""
 
 
 class Verdicts:
@@ -70,5 +74,15 @@ def _key(target: Obj | None, live: Obj | None, settings: DiffSettings, settings_
     structured = settings.mode is not DiffMode.THREE_WAY or has_option(target, "ServerSideApply=true")
     if structured and schema_for(gvk_of(target)) is None:
         return None
-    content = msgspec.json.encode(target, order="deterministic")
-    return hashlib.blake2b(content, digest_size=16).digest(), uid_of(live), resource_version(live), settings_text
+    version = resource_version(live) if structured or reads_status(live, settings) else _digest(_stated(live))
+    return _digest(target), uid_of(live), version, settings_text
+
+
+def _digest(obj: Obj) -> bytes:
+    return hashlib.blake2b(msgspec.json.encode(obj, order="deterministic"), digest_size=16).digest()
+
+
+def _stated(live: Obj) -> Obj:
+    """Return what of a live object a three-way comparison depends on: who reports status does not change it."""
+    metadata = {key: value for key, value in meta(live).items() if key not in COUNTED}
+    return {key: value for key, value in live.items() if key != "status"} | {"metadata": metadata}

@@ -125,6 +125,13 @@ def _rules_of_application(obj: Obj, settings: DiffSettings) -> list[IgnoreRule]:
     ]
 
 
+def reads_status(obj: Obj, settings: DiffSettings) -> bool:
+    """Return whether a three-way comparison of the object may depend on its status or the owners of its fields."""
+    rules = _matching_rules(obj, settings)
+    ignored = any("/status" in rule.json_pointers for rule in rules)
+    return not ignored or any(rule.jq_expressions or rule.managers for rule in rules)
+
+
 def _overrides_for(obj: Obj, settings: DiffSettings) -> Iterator[Override]:
     gvk = gvk_of(obj)
     for key, override in settings.overrides.items():

@@ -49,6 +49,7 @@ from syncline.kube.objects import (
     labels_of,
     name_of,
     namespace_of,
+    owner_references,
     ref_of,
 )
 
@@ -157,6 +158,8 @@ class Applications:
         return _all(cache) if is_ours else ()
 
     def _of_live(self, obj: Obj, _cache: Snapshot | None) -> Iterable[ObjectRef]:
+        if owner_references(obj) and self._system.instances.tracking.is_copied(obj):
+            return  # a ReplicaSet of a Deployment, for one: it takes no part in a comparison
         for instance in self._system.instances(obj):
             namespace, separator, name = instance.partition("_")
             if not separator:
