@@ -36,6 +36,7 @@ from syncline.gitops.application.observing.schemas import SchemaCache
 from syncline.gitops.application.observing.system import SystemCache
 from syncline.gitops.application.operating.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import compare_application, plan_application, settle_asked
+from syncline.gitops.application.reports import Reports
 from syncline.gitops.destinations import applications_in
 from syncline.gitops.holds.model import MANAGED_BY, POOL, application_label, holds_of
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
@@ -82,7 +83,7 @@ class Applications:
         self._destinations = destinations
         self._schemas, self._named = SchemaCache(), NamedCache()
         self._compare = partial(compare_application, verdicts=Verdicts(), comparisons=Comparisons())
-        self._system = SystemCache(settings)
+        self._system, self._reports = SystemCache(settings), Reports()
 
     def controller(self, admits: Callable[[ObjectRef], bool] = lambda _ref: True) -> Controller[AppObserved]:
         """Return the controller of kind Application; it watches projects, definitions and all tracked objects.
@@ -99,7 +100,7 @@ class Applications:
                 Watch(POOL, _of_pool),
                 Watch(CONTENTS, of_content, differ(lambda one: one.get("content"))),
                 Watch(CHUNKS, of_chunk, comes_or_goes),
-                Watch(None, self._of_live, cluster=EVERY, reads=METADATA),
+                Watch(None, self._of_live, self._matters, cluster=EVERY, reads=METADATA),
             ),
             indices={
                 INSTANCE_INDEX: self._system.instances,
@@ -110,7 +111,7 @@ class Applications:
             reaches=lambda server, home: applications_in(home, server, self._settings.control_namespace),
             at_rest=_is_at_rest,
             beside=_beside,
-            observe=lambda cache, ref: self.observe(cache, ref) if admits(ref) else None,
+            observe=lambda cache, ref: self._noted(ref, self.observe(cache, ref) if admits(ref) else None),
             plan=self.plan,
             settle=self.settle,
         )
@@ -156,6 +157,13 @@ class Applications:
     def _of_settings(self, obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:
         is_ours = name_of(obj) in (CONFIG_MAP, PARAMETERS_MAP) and namespace_of(obj) == self._settings.control_namespace
         return _all(cache) if is_ours else ()
+
+    def _noted(self, ref: ObjectRef, observed: AppObserved | None) -> AppObserved | None:
+        self._reports.note(ref, observed)
+        return observed
+
+    def _matters(self, old: Obj | None, new: Obj | None) -> bool:
+        return new is None or self._reports.matters(old, new, self._of_live(new, None))
 
     def _of_live(self, obj: Obj, _cache: Snapshot | None) -> Iterable[ObjectRef]:
         if owner_references(obj) and self._system.instances.tracking.is_copied(obj):
