@@ -83,7 +83,7 @@ def rehearse(
     given = given_operators(catalogs, behaviours)
     asked = replace(
         _installation(folder, group, given, layers),
-        copies=_copies(copies),
+        copies=given_copies(copies),
         objects=given_objects(objects),
         platform=Platform(platform, openshift),
     )
@@ -144,7 +144,8 @@ def given_objects(files: tuple[Path, ...]) -> list[Obj]:
         raise CommandFailed(f"--objects: {error}", USAGE) from None
 
 
-def _copies(given: tuple[str, ...]) -> dict[str, Path]:
+def given_copies(given: tuple[str, ...]) -> dict[str, Path]:
+    """Return folders by address. Raises CommandFailed."""
     found: dict[str, Path] = {}
     for text in given:
         address, sign, folder = text.rpartition("=")

@@ -59,6 +59,7 @@ MAX_SCHEDULES, MAX_FAULTS_FILE = 1_000_000, 65_536
 @click.option("--until", default="24h", show_default=True, help="Virtual time after which it ends.")
 @click.option("--laws", type=click.Path(path_type=Path), default=None, help="A file of yours with laws in Python.")
 @click.option("--without-law", "without", multiple=True, metavar="LAW", help="Do not hold it to this law; repeatable.")
+@click.option("--races", is_flag=True, help="Of a pattern: operators whose outcome depends on which comes first.")
 @click.option("--no-cures", is_flag=True, help="Do not look for cures.")
 @click.option("--no-range", is_flag=True, help="Do not rehearse with the least and longest durations, too.")
 @output_option("json", "yaml", "markdown", "html", "junit", "svg")
@@ -80,6 +81,7 @@ def rehearse_command(
     until: str,
     laws: Path | None,
     without: tuple[str, ...],
+    races: bool,
     no_cures: bool,
     no_range: bool,
     output: str | None,
@@ -103,6 +105,8 @@ def rehearse_command(
         raise click.UsageError("give PATH, or --demo")
     if origin and world_file is not None:
         raise click.UsageError("the world is --world or --from, not both")
+    if races and path is not None:
+        return _races(path, revisions, catalogs, output)
     if len(revisions) > MAX_REVISIONS:
         raise click.UsageError("--revision is given once, or twice to compare two")
     try:
@@ -140,6 +144,22 @@ def _asked(path: Path, world_file: Path | None, origin: str, revision: str, afte
     else:
         world = read_world(world_file) if world_file is not None else default_world(files)
     return Asked(_name(place), files, world, files_at(place, after) if after else None)
+
+
+def _races(path: Path, revisions: tuple[str, ...], catalogs: tuple[str, ...], output: str | None) -> int:
+    from syncline.cli.pattern.races import print_races, report
+    from syncline.cli.pattern.rehearse import given_operators
+    from syncline.rehearsal.races.examining import Settings as Examining
+    from syncline.rehearsal.races.given import Given, values_in
+
+    place = path.resolve()
+    if revisions:
+        raise click.UsageError("--races reads the folder as it is on the disk, without --revision")
+    try:
+        values = values_in(read_files(place), _name(place))
+    except ScenarioError as error:
+        raise CommandFailed(str(error), USAGE) from error
+    return print_races(Given(place, values, *given_operators(catalogs, None)), Examining(report=report), output)
 
 
 def _catalogs(given: tuple[str, ...]) -> dict[str, Path]:

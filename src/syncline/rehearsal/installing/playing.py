@@ -7,14 +7,15 @@ named in the answer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.operators.folders import FolderCatalogs
-from syncline.assembly.operators.role import folder_role
+from syncline.assembly.operators.objects import operators_objects
+from syncline.assembly.operators.role import operators_role
 from syncline.assembly.patterns.copies import CopiedReader, Copy
 from syncline.control.executor import run_in_place
 from syncline.gitops.application.observing.observe import AppSettings
@@ -27,6 +28,7 @@ from syncline.patterns.installing.observe import BUNDLE
 from syncline.patterns.installing.report import Child, Operator, Wait, Waits, children_of, held_rows, operators_of
 from syncline.patterns.installing.timeline import LISTED, Row, by_schedule, in_order, rows_of
 from syncline.patterns.operators.behaving import Behaviours
+from syncline.patterns.operators.catalogs.model import Catalog
 from syncline.rehearsal.given.files import Files, read_files
 from syncline.rehearsal.repository import commit_files
 from syncline.rehearsal.scenario import ScenarioError
@@ -102,6 +104,8 @@ class Installation:
     platform: Platform = Platform()
     nodes: int = 3
     seed: int = 1
+    late: Mapping[str, timedelta] = field(default_factory=dict)
+    """Packages that their catalogue offers only so long after the pattern came."""
 
     @property
     def pattern(self) -> Obj:
@@ -144,12 +148,22 @@ class Playing:
         self.reader = CopiedReader(scratch / "mirrors", copies)
         self.world = World(self.reader, seed=asked.seed, settings=AppSettings(), nodes=asked.nodes)
         self.driver = self.world.driver
-        self.world.start_role(folder_role(asked.catalogs, asked.behaviours))
+        self.began = self.world.clock.now()
+        self.world.start_role(
+            operators_role(self._offers, asked.behaviours, operators_objects(asked.catalogs.catalogs))
+        )
         self.world.start_patterns(self.reader)
         self.driver.advance(STEP_S)
         self._prepare()
         self.began = self.changed = self.world.clock.now()
         self._waits, self._seen, self._signs = Waits(), -1, signs_of(asked.name, ())
+
+    def _offers(self, source: Obj) -> Catalog | str:
+        found, passed = self.asked.catalogs(source), self.world.clock.now() - self.began
+        missing = {name for name, late in self.asked.late.items() if passed < late}
+        if isinstance(found, str) or not missing:
+            return found
+        return replace(found, packages={key: one for key, one in found.packages.items() if key not in missing})
 
     def _prepare(self) -> None:
         here = self.asked.platform

@@ -113,7 +113,7 @@ def races(operators: Sequence[Foreseen], there: Sequence[Obj] = ()) -> Found:
         for line in reader.behaviour.lines if reader.behaviour is not None else ():
             for look in line.looks:
                 looks += 1
-                made = sorted(_finds(look, reader, operators), key=lambda one: (one.rank, one.name))
+                made = sorted(_finds(look, operators), key=lambda one: (one.rank, one.name))
                 others = tuple(_others(line, look, there))
                 for maker in operators:
                     mine = tuple(one for one in made if one.who == maker)
@@ -126,7 +126,7 @@ def races(operators: Sequence[Foreseen], there: Sequence[Obj] = ()) -> Found:
     return Found(tuple(found[:MOST_RACES]), tuple(waiting), looks, tuple(operators))
 
 
-def _finds(look: Look, reader: Foreseen, operators: Iterable[Foreseen]) -> Iterator[Made]:
+def _finds(look: Look, operators: Iterable[Foreseen]) -> Iterator[Made]:
     """Yield what the look would find of all that operators make."""
     for who in operators:
         if look.kind == DEFINITIONS:
@@ -142,13 +142,13 @@ def _finds(look: Look, reader: Foreseen, operators: Iterable[Foreseen]) -> Itera
 
 def _named(look: Look, obj: Obj) -> tuple[int, str, Mapping[str, str]] | None:
     for rank, name in enumerate(look.named):
-        if (bound := _binding(name_of(obj), name)) is not None:
+        if (bound := binding(name_of(obj), name)) is not None:
             return rank, name, bound
     fits = look.where is not None and look.where.items() <= annotations_of(obj).items()
     return (len(look.named), name_of(obj), {}) if fits else None
 
 
-def _binding(template: str, name: str) -> Mapping[str, str] | None:
+def binding(template: str, name: str) -> Mapping[str, str] | None:
     """Return what the places of a name with ``${…}`` stand for if it is this name; None: it cannot be."""
     parts, places = PLACE.split(template)[::2], [found["name"] for found in PLACE.finditer(template)]
     pattern = "([a-z0-9.-]+)".join(map(re.escape, parts))
