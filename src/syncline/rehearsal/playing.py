@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from syncline.appset.questions import DirectoriesQuestion, FilesQuestion, Question, SecretReference, Value
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.inspection.preview import observed_application
 from syncline.assembly.inspection.snapshot import application_indices
@@ -16,6 +17,7 @@ from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.cause import Cause
 from syncline.base.entropy import Entropy
 from syncline.base.masking import mask_credentials
+from syncline.base.secret import Secret
 from syncline.cluster.machines.scripted.stages import Timing
 from syncline.cluster.machines.simulated import BootTimes
 from syncline.control.cache import Cache
@@ -108,12 +110,18 @@ class Asked:
     """None: the roll-out goes on."""
     seed: int = 1
     until: timedelta = timedelta(hours=24)
+    pulled: Applications | None = None
+    """What the cluster gets of its hub, instead of what the repository stands for; ``pulled_before``: until then."""
+    pulled_before: Applications | None = None
+    control_namespace: str = AppSettings().control_namespace
 
     @property
     def applications(self) -> Applications:
         return self.deployed(self.files)
 
     def deployed(self, files: Files) -> Applications:
+        if self.pulled is not None:
+            return self.pulled_before if files is self.before and self.pulled_before is not None else self.pulled
         return applications_of(files, self.name, self.namespace, self.world.applications, self.path)
 
 
@@ -155,6 +163,20 @@ class RehearsedReader(GitSourceReader):
         """Return the sources with places of this machine for their addresses."""
         return localized(sources, self.places)
 
+    def rows(
+        self,
+        question: Question,
+        secrets: Mapping[SecretReference, Secret],
+        now: datetime,
+        *,
+        since: datetime | None,
+        wanted: int,
+    ) -> Value:
+        """As :class:`~syncline.appset.asking.RowReader`, for generators."""
+        if isinstance(question, DirectoriesQuestion | FilesQuestion) and question.repo_url in self.places:
+            question = replace(question, repo_url=self.places[question.repo_url], revision="main", trusted=True)
+        return super().rows(question, secrets, now, since=since, wanted=wanted)
+
     def checkout(self, wanted: Wanted, now: datetime) -> Found:
         """As :class:`~syncline.patterns.installing.reading.CheckoutReader`, for patterns."""
         from syncline.assembly.patterns.checkouts import Checkouts
@@ -190,6 +212,8 @@ class Play:
     given: RehearsedReader | None = None
     samples: list[Sample] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    _copies: dict[str, str] = field(default_factory=dict)
+    """Places of copies of further repositories, by address."""
     _addresses: int = 0
 
     def __post_init__(self) -> None:
@@ -201,11 +225,12 @@ class Play:
             self.reader,
             seed=asked.seed,
             nodes=0,
-            settings=AppSettings(poll_s=POLL_S),
+            settings=AppSettings(asked.control_namespace, poll_s=POLL_S),
             timing=Timing(seconds["pull"], seconds["start"], seconds["run"], seconds["stop"]),
             boots=BootTimes(seconds["shutdown"], seconds["boot"]),
             order=Entropy(f"order/{drawn}") if drawn else None,
             state=asked.world.state,
+            rights=asked.world.rights,
         )
         self.notes += self.world.left_out
         self.world.playbooks = self.reader
@@ -224,6 +249,9 @@ class Play:
     def prepare(self) -> None:
         """Bring up the world before the commit. Raises ScenarioError if it does not come up."""
         world, asked, driver = self.asked.world, self.asked, self.world.driver
+        for number, (url, files) in enumerate(sorted(world.repositories.items())):
+            self._copies[url] = str(self.scratch / f"copy-{number}")
+            commit_files(files, Path(self._copies[url]))
         if world.machine_config:
             self.world.start_machine_config()
         if world.state is not None:
@@ -242,6 +270,8 @@ class Play:
                 raise ScenarioError(f"{world.name}: its machines are not up within {START_S:g} virtual seconds")
             driver.advance(LOOK_S)
             waited += LOOK_S
+        for name, labels in world.namespaces.items():
+            self._make([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}], "")
         spaces = asked.applications.namespaces
         self._make([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in spaces], "")
         driver.advance(1)
@@ -292,7 +322,7 @@ class Play:
         place = self.scratch / f"repository-{len(list(self.scratch.iterdir()))}"
         patterned = any(obj["kind"] == PATTERN for obj in asked.objects)
         commit_files(completed(files, self.asked.name) if patterned else files, place)
-        self.reader.places = dict.fromkeys(asked.urls, str(place))
+        self.reader.places = {**self._copies, **dict.fromkeys(asked.urls, str(place))}
         others = [each for each in addresses_of(files) if each not in asked.urls]
         self.reader.played = dict.fromkeys((*asked.urls, *others), str(place))
         for url in others:

@@ -16,7 +16,7 @@ from syncline.assembly.destinations import RemoteClusters, RoutedTransport, Virt
 from syncline.assembly.embedded.core import ClusterCore, build_core
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.gitops import gitops, gitops_objects
-from syncline.assembly.rights import gitops_user
+from syncline.assembly.rights import Rights, gitops_user, managed_namespaces_role
 from syncline.assembly.roles import Role, SimulatedDriver, Wake, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
@@ -90,11 +90,13 @@ class World:
         boots: BootTimes | None = None,
         order: Entropy | None = None,
         state: WorldState | None = None,
+        rights: Rights = Rights.CLUSTER,
     ) -> None:
         """``timing``, ``boots``: durations of containers and machines; None: the quick ones of simulations. ``order``:
         draws among ready keys, instead of what ``shuffle`` makes of the seed. ``state``: what the cluster holds when
-        its controllers begin; None: it is new."""
+        its controllers begin; None: it is new. ``rights``: of the GitOps controllers."""
         self._times = timing, boots
+        self._rights = rights
         self.clock = VirtualClock() if state is None else VirtualClock(state.at)
         self.entropy = Entropy(seed)
         self.journal = Journal()
@@ -127,6 +129,8 @@ class World:
         role = cluster_role(self._builtin, machines.room, follow=machines.attach)
         self.cluster_actor, _ = self._started(role, self.core)
         self.driver.add(self.cluster_actor)
+        if self._rights is Rights.MANAGED_BY:
+            self.start_role(managed_namespaces_role(self.settings.control_namespace))
         self.start_gitops()
 
     def start_gitops(
@@ -134,10 +138,13 @@ class World:
     ) -> None:
         """Start new GitOps controllers on the same cluster, as after a restart. ``clock``: of their process."""
         namespace = self.settings.control_namespace
-        driver = self._driver(self.core.transport(gitops_user(namespace)), wrap, clock)
+        driver = self._driver(self.core.transport(gitops_user(namespace, self._rights)), wrap, clock)
         remotes = RemoteClusters(VirtualWay(driver, self.driver, self.others), namespace)
         seed = self.entropy.fork("sets").uid()
-        start(gitops(self._reader, self.settings, remotes, seed=seed).role, driver)
+        role = gitops(self._reader, self.settings, remotes, rights=self._rights, seed=seed).role
+        if self._rights is not Rights.CLUSTER:  # else the world began with what the role needs
+            run_in_place(ensure_objects(role.objects), self.admin)
+        start(role, driver)
         self.gitops_actor = driver.actor
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
 

@@ -27,7 +27,7 @@ from syncline.fleet.pull.observe import (
 )
 from syncline.fleet.pull.observe import INDICES as PULL_INDICES
 from syncline.fleet.pull.order.forecasting import Forecast, forecast
-from syncline.fleet.pull.order.groups import CLUSTER_SETS, INDICES, ROLLOUTS
+from syncline.fleet.pull.order.groups import CLUSTER_SETS, INDICES, ROLLOUTS, SINGLE
 from syncline.fleet.pull.order.model import GroupSeen
 from syncline.fleet.pull.order.observe import Reading
 from syncline.fleet.pull.order.proven import REVISIONS
@@ -118,12 +118,17 @@ def planned_order(
     if seen is None or not seen.force or not seen.targets:
         return None
     if rollout is None:
-        kind = "ApplicationSet" if cache.get(ObjectRef(*SETS, ref.namespace, ref.name)) else "Application"
-        made = {"apiVersion": ROLLOUT.api_version, "kind": ROLLOUT.kind}
-        metadata = {"namespace": ref.namespace, "name": ref.name, "uid": "planned"}
-        spec = {"of": {"kind": kind, "name": ref.name.removesuffix(".app") if kind == "Application" else ref.name}}
-        seen = replace(seen, rollout={**made, "metadata": metadata, "spec": spec})
+        seen = replace(seen, rollout=rollout_to_be(cache, ref))
     return PlannedOrder(ref, seen, forecast(seen, now), now)
+
+
+def rollout_to_be(cache: Cache, ref: ObjectRef) -> Obj:
+    """Return the FleetRollout that the hub would create for a group."""
+    kind = "ApplicationSet" if cache.get(ObjectRef(*SETS, ref.namespace, ref.name)) else "Application"
+    name = ref.name.removesuffix(SINGLE) if kind == "Application" else ref.name
+    metadata = {"namespace": ref.namespace, "name": ref.name, "uid": "planned"}
+    made = {"apiVersion": ROLLOUT.api_version, "kind": ROLLOUT.kind}
+    return {**made, "metadata": metadata, "spec": {"of": {"kind": kind, "name": name}}}
 
 
 def _lay(cache: Cache, changed: PlannedSet, appset: Obj | None) -> None:

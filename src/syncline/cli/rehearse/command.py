@@ -11,16 +11,18 @@ import click
 
 from syncline.base.clock import SystemClock
 from syncline.base.scratch import scratch
-from syncline.cli.frame.failure import BLOCKED, FAILED, UNSAFE, USAGE, CommandFailed
+from syncline.cli.frame.failure import FAILED, USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
+from syncline.cli.rehearse.fleet import CODES, on_fleet, plain_name
 from syncline.cli.views.rehearsal.text import describe_answer, describe_compared
 from syncline.kube.text.durations import DurationError, format_duration, parse_duration
-from syncline.rehearsal.answer.answer import Answer, Outcome
+from syncline.rehearsal.answer.answer import Answer
 from syncline.rehearsal.answer.pythonlaws import python_laws
 from syncline.rehearsal.disturbing import read_faults
 from syncline.rehearsal.exploring import Bounds
+from syncline.rehearsal.fleet.given import is_fleet
 from syncline.rehearsal.given.demonstration import demonstration
-from syncline.rehearsal.given.files import read_files
+from syncline.rehearsal.given.files import Files, read_files
 from syncline.rehearsal.given.world import default_world, read_world
 from syncline.rehearsal.playing import Asked, Then, Turn
 from syncline.rehearsal.rehearsing import Settings, rehearse
@@ -28,7 +30,6 @@ from syncline.rehearsal.repository import files_at
 from syncline.rehearsal.scenario import ScenarioError
 from syncline.rehearsal.testing.reading import root_of
 
-CODES = {Outcome.SAFE: 0, Outcome.FAILED: FAILED, Outcome.BLOCKED: BLOCKED, Outcome.UNSAFE: UNSAFE}
 MAX_REVISIONS = 2
 MAX_UNTIL, MAX_BUDGET = timedelta(days=7), timedelta(days=2)
 MAX_SCHEDULES, MAX_FAULTS_FILE = 1_000_000, 65_536
@@ -48,6 +49,9 @@ MAX_SCHEDULES, MAX_FAULTS_FILE = 1_000_000, 65_536
 @click.option("--after", default="", help="What is deployed before: PATH at this branch, tag or commit.")
 @click.option(
     "--catalog", "catalogs", multiple=True, metavar="NAME=FOLDER", help="Operators, for patterns; repeatable."
+)
+@click.option(
+    "--repository", "repositories", multiple=True, metavar="URL=FOLDER", help="A local copy of another one; repeatable."
 )
 @click.option("--path", "folder", default="", help="Deploy this folder of PATH, not its Applications.")
 @click.option("-n", "--namespace", default="", help="Where a folder without Applications is deployed.")
@@ -71,6 +75,7 @@ def rehearse_command(
     revisions: tuple[str, ...],
     after: str,
     catalogs: tuple[str, ...],
+    repositories: tuple[str, ...],
     folder: str,
     namespace: str,
     seed: int,
@@ -100,6 +105,7 @@ def rehearse_command(
                 syncline rehearse . --revision main --revision feature/chrony
                 syncline rehearse . --explore 200 --budget 60s
                 syncline rehearse . --after main --at 5m
+                syncline rehearse . --after main --world fleet.yaml
     """
     if demo == (path is not None):
         raise click.UsageError("give PATH, or --demo")
@@ -115,12 +121,16 @@ def rehearse_command(
         settings = Settings(without, cures=not no_cures, ranged=not no_range, explore=bounds, more=more, report=_report)
         limit = read_duration("--until", until, MAX_UNTIL)
         schedule = read_faults(_text(faults), str(faults)) if faults is not None else None
+        copies = _copies(repositories)
+        if path is not None and world_file is not None and is_fleet(world_file):
+            given = {"--explore": explore, "--faults": faults, "--at": middle, "--path": folder, "--catalog": catalogs}
+            return on_fleet(path, world_file, revisions, after, copies, seed, limit, settings, output, given)
         with scratch() as place:
             several: list[tuple[str, Asked]] = []
             for revision in revisions or ("",):
                 asked = demonstration() if path is None else _asked(path, world_file, origin, revision, after)
-                asked = replace(asked, name=_name(Path(folder))) if folder else asked
-                asked = replace(asked, world=replace(asked.world, catalogs=_catalogs(catalogs)))
+                asked = replace(asked, name=plain_name(Path(folder))) if folder else asked
+                asked = replace(asked, world=replace(asked.world, catalogs=_catalogs(catalogs), repositories=copies))
                 asked = replace(asked, path=folder, namespace=namespace, seed=seed, until=limit, schedule=schedule)
                 several += _turned(asked, read_duration("--at", middle, MAX_UNTIL)) if middle else [(revision, asked)]
             names = [name for name, _ in several]
@@ -143,7 +153,17 @@ def _asked(path: Path, world_file: Path | None, origin: str, revision: str, afte
         world = world_from(origin)
     else:
         world = read_world(world_file) if world_file is not None else default_world(files)
-    return Asked(_name(place), files, world, files_at(place, after) if after else None)
+    return Asked(plain_name(place), files, world, files_at(place, after) if after else None)
+
+
+def _copies(given: tuple[str, ...]) -> dict[str, Files]:
+    found = {}
+    for one in given:
+        url, _, folder = one.rpartition("=")
+        if not url or not folder:
+            raise ScenarioError(f"--repository {one}: allowed: URL=FOLDER", usage=True)
+        found[url] = read_files(Path(folder).resolve())
+    return found
 
 
 def _races(path: Path, revisions: tuple[str, ...], catalogs: tuple[str, ...], output: str | None) -> int:
@@ -177,13 +197,6 @@ def _turned(asked: Asked, at: timedelta) -> list[tuple[str, Asked]]:
     """Return what can be done in the middle of the roll-out, the roll-out itself last."""
     ways = [Then.ABORT, *([Then.ROLL_BACK] if asked.before is not None else []), Then.NOTHING]
     return [(str(way), replace(asked, turn=Turn(at, way))) for way in ways]
-
-
-def _name(place: Path) -> str:
-    """Return a name that an Application may have: that of the folder or file."""
-    text = place.stem if place.is_file() else place.name
-    kept = "".join(letter if letter.isalnum() else "-" for letter in text.lower()).strip("-")
-    return kept[:50] or "repository"
 
 
 def read_duration(option: str, text: str, most: timedelta) -> timedelta:

@@ -10,14 +10,21 @@ import difflib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, Final
 
 from syncline.kube.objects import copied
 from syncline.kube.yaml.loading import YamlError, dump, load_all
 from syncline.kube.yaml.nodes import AliasNode, MappingNode, Node, ScalarNode, SequenceNode, read_nodes, split_documents
 
-REMOVED = object()
-"""The value of an edit that takes a key away."""
+
+class Removed(Enum):
+    """The value of an edit that takes a key away; the same one in each process."""
+
+    REMOVED = "removed"
+
+
+REMOVED: Final = Removed.REMOVED
 Path = tuple[str | int, ...]
 
 

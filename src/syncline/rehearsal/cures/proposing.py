@@ -35,6 +35,8 @@ _MISSING = re.compile(
 )
 _NODE = re.compile(r"\bNode (\S+) (?:drain|draining)")
 _BUDGET = re.compile(r"by budget (\S+)")
+_UNMANAGED = re.compile(r"Namespace (\S+) not managed: has no label (\S+)")
+POLICY = ("spec", "syncPolicy")
 RBAC = "rbac.authorization.k8s.io"
 
 
@@ -216,6 +218,26 @@ def _unpaused(found: Situation) -> Iterator[Proposal]:
             yield Proposal(f"do not pause pool {name_of(obj)}", (Edit(path, number, ("spec", "paused"), REMOVED),))
 
 
+def _managed(found: Situation) -> Iterator[Proposal]:
+    """A namespace in which the controllers may not write gets the label that lets them, where it is made; or an
+    administrator makes it with the label before."""
+    for space, label in sorted(set(_UNMANAGED.findall(found.chains))):
+        edits, value = [], found.asked.control_namespace
+        for path, number, obj in written(found.asked.files):
+            above: tuple[str, ...] = ("spec", "template") if obj.get("kind") == "ApplicationSet" else ()
+            creates = "CreateNamespace=true" in (dig(obj, *above, *POLICY, "syncOptions") or ())
+            if obj.get("kind") == "Namespace" and name_of(obj) == space:
+                edits.append(Edit(path, number, ("metadata", "labels", label), value))
+            elif creates and dig(obj, *above, "spec", "destination", "namespace") == space:
+                place = (*above, *POLICY, "managedNamespaceMetadata", "labels", label)
+                edits.append(Edit(path, number, place, value))
+        text = f"namespace {space} with the label {label}={value}"
+        if edits:
+            yield Proposal(f"make {text} with the Application", tuple(edits))
+        world = found.asked.world
+        yield Proposal(f"make {text} before", (Edit(world.name, 0, ("namespaces", space, label), value),), world=True)
+
+
 def _resumed_on_failure(found: Situation) -> Iterator[Proposal]:
     """A hook that resumes what another one paused runs after a failed sync, too."""
     if not any(breach.law == "nothing-stays-paused" for breach in found.answer.breaches):
@@ -246,6 +268,7 @@ IDEAS: tuple[Callable[[Situation], Iterator[Proposal]], ...] = (
     _unpaused,
     _resumed_on_failure,
     _replaced,
+    _managed,
     _another_node,
     _another_replica,
     _relaxed_budget,

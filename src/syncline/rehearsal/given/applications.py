@@ -56,11 +56,11 @@ def applications_of(
         return Applications((pattern,), (REPOSITORY,), (), tuple(assumed))
     if not apps:
         return _of_folder(files, name, namespace or _usual_namespace(files) or name)
-    urls = tuple(sorted({str(one.get("repoURL")) for _, app in apps for one in _sources(app) if _is_here(files, one)}))
+    urls = tuple(sorted({str(one.get("repoURL")) for _, app in apps for one in sources_of(app) if is_here(files, one)}))
     deployed = {
-        normpath(str(one.get("path"))) for _, app in apps for one in _sources(app) if one.get("repoURL") in urls
+        normpath(str(one.get("path"))) for _, app in apps for one in sources_of(app) if one.get("repoURL") in urls
     }
-    roots = [obj for path, obj in found if not any(_below(path, folder) for folder in deployed)]
+    roots = [obj for path, obj in found if not any(is_below(path, folder) for folder in deployed)]
     if not any(obj["kind"] != "AppProject" for obj in roots):
         raise ScenarioError(f"{name}: each of its Applications is deployed by another; create one by --app", usage=True)
     assumed = [f"{', '.join(urls)} is this repository"] if urls else []
@@ -68,6 +68,15 @@ def applications_of(
     if spaces:
         assumed.append(f"namespaces that manifests name and do not make are there: {', '.join(spaces)}")
     return Applications(tuple(_placed(obj) for obj in roots), urls, spaces, tuple(assumed))
+
+
+def pulled_applications(files: Files, manifests: Sequence[Obj], urls: Sequence[str]) -> Applications:
+    """Return what a cluster gets as works of its hub: Namespaces, projects and Applications. ``urls``: addresses of the
+    rehearsed repository."""
+    apps = [one for one in manifests if one.get("kind") != "Namespace"]
+    made = {name_of(one) for one in manifests if one.get("kind") == "Namespace"}
+    spaces = {*_missing_namespaces(files, apps), *made, *map(namespace_of, apps)} - {""}
+    return Applications(tuple(apps), tuple(urls), tuple(sorted(spaces)))
 
 
 def _is_root(obj: Obj) -> bool:
@@ -78,7 +87,8 @@ def _placed(obj: Obj) -> Obj:
     return obj | {"metadata": {**meta(obj), "namespace": namespace_of(obj) or CONTROL_NAMESPACE}}
 
 
-def _sources(app: Obj) -> Iterator[Obj]:
+def sources_of(app: Obj) -> Iterator[Obj]:
+    """Yield the sources of an Application, or of the template of a set, that are in Git."""
     spec = dig(app, "spec", "template", "spec") if app.get("kind") == "ApplicationSet" else app.get("spec")
     for one in [dig(spec, "source"), *(dig(spec, "sources") or ())]:
         if isinstance(one, dict) and one.get("repoURL") and not one.get("chart"):
@@ -87,22 +97,23 @@ def _sources(app: Obj) -> Iterator[Obj]:
 
 def _is_of(files: Files, app: Obj) -> bool:
     """Return whether an Application of a cluster may be of this repository: a path that both have tells."""
-    named = [one for one in _sources(app) if normpath(str(one.get("path") or ".")) != "."]
-    return app["kind"] == "AppProject" or any(_is_here(files, one) for one in named)
+    named = [one for one in sources_of(app) if normpath(str(one.get("path") or ".")) != "."]
+    return app["kind"] == "AppProject" or any(is_here(files, one) for one in named)
 
 
-def _is_here(files: Files, source: Obj) -> bool:
+def is_here(files: Files, source: Obj) -> bool:
+    """Return whether the path of a source is in the repository."""
     path = normpath(str(source.get("path") or "."))
-    return path == "." or "{{" in path or any(_below(each, path) for each in files.content)
+    return path == "." or "{{" in path or any(is_below(each, path) for each in files.content)
 
 
-def _below(path: str, folder: str) -> bool:
+def is_below(path: str, folder: str) -> bool:
     return folder == "." or path.startswith(f"{folder}/")
 
 
 def _of_folder(files: Files, name: str, namespace: str, path: str = ".") -> Applications:
     """Return one Application of a folder, as ``syncline demo`` makes it."""
-    inside = [each for each in files.content if _below(each, path)]
+    inside = [each for each in files.content if is_below(each, path)]
     top = [each for each in inside if dirname(each) == path.removeprefix(".") and each.endswith(MANIFESTS)]
     below = [each for each in inside if each.endswith(YAML)]
     if not below and not top:

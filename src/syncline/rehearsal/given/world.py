@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from syncline.assembly.rights import Rights
 from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import YamlError, load
 from syncline.rehearsal.fields import Field
@@ -21,7 +22,7 @@ from syncline.rehearsal.given.state import WorldState
 from syncline.rehearsal.reading import EFFECTS
 from syncline.rehearsal.scenario import CPU, MEMORY, NodeShape, ScenarioError
 
-WORLD = ("machineConfig", "nodes", "objects", "durations", "loadBalancers")
+WORLD = ("machineConfig", "nodes", "objects", "durations", "loadBalancers", "rights", "namespaces")
 GROUP = ("name", "count", "roles", "labels", "taints", "cpu", "memory", "zone")
 MAX_NODES = 2_000
 MAX_COUNT = 1_000
@@ -80,6 +81,12 @@ class GivenWorld:
     """The folder of its file; None: it has none."""
     state: WorldState | None = None
     """The cluster as it is, in the middle of whatever it does; then groups and objects are empty. None: a new one."""
+    repositories: Mapping[str, Files] = field(default_factory=dict)
+    """Copies of further repositories by address, read instead of what is there."""
+    rights: Rights = Rights.CLUSTER
+    """What its GitOps controllers may do."""
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Namespaces that an administrator has made, with their labels."""
 
     def nodes(self) -> tuple[NodeShape, ...]:
         return tuple(node for group in self.groups for node in group.nodes())
@@ -102,17 +109,22 @@ def parse_world(text: str, file: Path, objects: Files | None = None) -> GivenWor
         value = load(text.encode(), file=str(file))
     except YamlError as error:
         raise ScenarioError(str(error), usage=True) from error
-    at = Field(file, "", value).known(*WORLD)
-    groups = tuple(_group(one.known(*GROUP)) for one in at["nodes"].each())
+    return world_at(Field(file, "", value).known(*WORLD), text, objects)
+
+
+def world_at(at: Field, text: str, objects: Files | None = None) -> GivenWorld:
+    """As :func:`parse_world`, of a mapping in a file whose keys the caller has checked."""
     world = GivenWorld(
-        file.name,
+        at.file.name,
         text,
-        groups,
+        tuple(_group(one.known(*GROUP)) for one in at["nodes"].each()),
         machine_config=at["machineConfig"].flag(),
-        objects=_objects(at["objects"]) if objects is None else objects,
+        objects=objects_at(at["objects"]) if objects is None else objects,
         durations=_durations(at["durations"]),
         load_balancers=at["loadBalancers"].value is None or at["loadBalancers"].flag(),
-        folder=file.parent,
+        folder=at.file.parent,
+        rights=_rights(at["rights"]),
+        namespaces={name: dict(at["namespaces"][name].pairs()) for name in at["namespaces"].map()},
     )
     names = [node.name for node in world.nodes()]
     if not names or len(names) > MAX_NODES:
@@ -147,7 +159,14 @@ def _group(at: Field) -> NodeGroup:
     return NodeGroup(shape, count)
 
 
-def _objects(at: Field) -> Files:
+def _rights(at: Field) -> Rights:
+    allowed = tuple(each.value for each in Rights)
+    if at.text(Rights.CLUSTER) not in allowed:
+        raise at.wrong(repr(at.value), ", ".join(allowed))
+    return Rights(at.text(Rights.CLUSTER))
+
+
+def objects_at(at: Field) -> Files:
     """Read the files and folders that the world names; none outside its own folder."""
     content: dict[str, bytes] = {}
     for one in at.texts():

@@ -18,12 +18,13 @@ color-scheme:light dark}pre{overflow-x:auto;font-size:13px}svg{max-width:100%;he
 .minus{color:#c0392b}"""
 
 
-def markdown_answer(answer: Answer) -> str:
-    """Return the summary for a pull request; nothing in it becomes markup, a mention or a link."""
-    return "\n".join(_markdown(answer)) + "\n"
+def markdown_answer(answer: Answer, whole: str = "") -> str:
+    """Return the summary for a pull request; nothing in it becomes markup, a mention or a link. ``whole``: the text of
+    all of it, instead of that of the answer."""
+    return "\n".join(_markdown(answer, whole or describe_answer(answer))) + "\n"
 
 
-def _markdown(answer: Answer) -> Iterator[str]:
+def _markdown(answer: Answer, whole: str) -> Iterator[str]:
     yield f"## {ICONS[answer.outcome]} Rehearsal {answer.outcome}: {inline(answer.headline)}"
     if answer.advice:
         yield ""
@@ -49,7 +50,7 @@ def _markdown(answer: Answer) -> Iterator[str]:
             yield from fenced("diff", cure.diff)
             yield "\n</details>"
     yield "\n<details><summary>Timeline and all it assumes</summary>\n"
-    yield from fenced("text", describe_answer(answer))
+    yield from fenced("text", whole)
     yield "\n</details>"
 
 
@@ -72,8 +73,8 @@ def fenced(language: str, text: str) -> Iterator[str]:
     yield fence
 
 
-def html_answer(answer: Answer) -> str:
-    """Return a page without scripts, links and anything to load."""
+def html_answer(answer: Answer, whole: str = "") -> str:
+    """Return a page without scripts, links and anything to load. ``whole``: as for :func:`markdown_answer`."""
     title = escape(one_cell(f"{str(answer.outcome).upper()} {answer.name}"))
     cures = "".join(
         f"<h2>Cure: {escape(one_cell(cure.text))}</h2><pre>{_coloured(cure.diff)}</pre>"
@@ -86,7 +87,7 @@ def html_answer(answer: Answer) -> str:
         f"<title>{title}</title><style>{PAGE_STYLE}</style></head><body>\n"
         f"<h1>{title}</h1>\n<p>{escape(one_cell(answer.headline))}</p>\n"
         f"<p><b>{escape(one_cell(answer.advice))}</b></p>\n{draw_answer(answer)}{cures}\n"
-        f"<h2>All of it</h2>\n<pre>{escape(plain(describe_answer(answer)))}</pre>\n</body></html>\n"
+        f"<h2>All of it</h2>\n<pre>{escape(plain(whole or describe_answer(answer)))}</pre>\n</body></html>\n"
     )
 
 

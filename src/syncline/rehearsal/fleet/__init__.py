@@ -1,0 +1,1 @@
+"""A commit rehearsed on a fleet: clusters that are equal up to their names are played once (``rehearsing.py``)."""

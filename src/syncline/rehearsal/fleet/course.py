@@ -1,0 +1,118 @@
+"""When each cluster gets a release, and how that ends: the hub's own plan of the order, over what classes of clusters
+said when they were played; pure. Entry point: :func:`course_of`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from syncline.fleet.pull.order.forecasting import GOOD, Forecast, Said, forecast
+from syncline.fleet.pull.order.model import GroupSeen, Target
+from syncline.fleet.pull.order.plan import release_now
+from syncline.fleet.pull.order.proven import Proven
+from syncline.rehearsal.fleet.reactions import Reactions
+
+ROUNDS = 20_000
+"""Plans that are made of one group at most."""
+Of = Callable[[str], Reactions]
+"""What a cluster says, by its name; the names of Applications are those of that cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An Application of a cluster in the order of its group. ``begins_s``: when the cluster gets the release, None:
+    never; ``ends_s``: when it has proved it, None: never. ``why``: what it waits for last."""
+
+    group: str
+    wave: int
+    cluster: str
+    app: str
+    begins_s: float | None
+    ends_s: float | None
+    why: str = ""
+    unchanged: bool = False
+    """The cluster has the release already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What becomes of a group. ``force``: why its order is in force; empty: all get the release at once."""
+
+    group: str
+    force: str
+    turns: tuple[Turn, ...]
+    complete: bool = True
+
+
+def course_of(seen: GroupSeen, before: GroupSeen | None, now: datetime, of: Of) -> Course:
+    """Return what becomes of a group after the commit. ``before``: the group as it was, proved by each of its clusters;
+    None: there was none."""
+    group = seen.ref.name
+    prior = {one.key: one for one in before.targets} if before is not None else {}
+    release = release_now(replace(before, rollout=None))[0] if before is not None and before.force else ""
+    started = replace(seen, targets=tuple(_proven(one, prior.get(one.key), release) for one in seen.targets))
+    if not seen.force:
+        turns = (_at_once(group, one, of) for one in sorted(started.targets, key=lambda one: one.order))
+        return Course(group, "", tuple(turns))
+
+    def react(target: Target, _release: str, _moment: datetime) -> Sequence[Said]:
+        return of(target.cluster.name).said.get(target.name, ())
+
+    found = forecast(started, now, react, rounds=ROUNDS)
+    return Course(group, seen.force, tuple(_ordered(group, found, now)), found.complete)
+
+
+def _proven(target: Target, before: Target | None, group: str) -> Target:
+    """Return a target whose cluster has proved what it had before."""
+    if before is None or not before.wanted:
+        return target
+    facts = replace(GOOD, release=before.wanted, revision=_only(before.pins.commits), applied=True)
+    kept = (Proven(before.wanted, group, 1, {}),)
+    return replace(target, carried=before.wanted, proven=kept, facts=facts)
+
+
+def _only(commits: Sequence[str]) -> str:
+    return commits[0] if len(commits) == 1 else ""
+
+
+def _at_once(group: str, target: Target, of: Of) -> Turn:
+    if target.aside or not target.wanted:
+        why = target.aside or target.cannot
+        return Turn(group, target.wave, target.cluster.name, target.name, None, None, why)
+    good = of(target.cluster.name).good_after(target.name)
+    return Turn(group, target.wave, target.cluster.name, target.name, 0.0, _seconds(good))
+
+
+def _ordered(group: str, found: Forecast, now: datetime) -> Iterable[Turn]:
+    for one in found.ahead:
+        standing, target = one.standing, one.standing.target
+        why = one.waits[-1].why if one.waits and one.begins is None else standing.why if one.begins is None else ""
+        yield Turn(
+            group,
+            target.wave,
+            target.cluster.name,
+            target.name,
+            _since(one.begins, now),
+            _since(one.ends, now),
+            "" if standing.done else why,
+            standing.done,
+        )
+
+
+def _since(at: datetime | None, now: datetime) -> float | None:
+    return None if at is None else _seconds(at - now)
+
+
+def _seconds(after: timedelta | None) -> float | None:
+    return None if after is None else after.total_seconds()
+
+
+def begins_of(courses: Iterable[Course]) -> Mapping[str, float]:
+    """Return when each cluster that is reached gets its first release, by name; seconds since the commit."""
+    found: dict[str, float] = {}
+    for course in courses:
+        for turn in course.turns:
+            if turn.begins_s is not None and not turn.unchanged:
+                found[turn.cluster] = min(found.get(turn.cluster, turn.begins_s), turn.begins_s)
+    return found

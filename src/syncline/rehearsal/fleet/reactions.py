@@ -1,0 +1,109 @@
+"""What a cluster says of a release, and when, as its agent would report it; pure. Entry point: :func:`reactions_of`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from syncline.base.clock import time_or_none
+from syncline.fleet.conditions import is_true
+from syncline.fleet.pull.order.evidence import Facts, judge
+from syncline.fleet.pull.order.forecasting import Said
+from syncline.kube.kinds.argoproj import APPLICATION
+from syncline.kube.kinds.syncline import HOLD
+from syncline.kube.objects import Obj, ObjectRef, dig, name_of
+from syncline.machineconfig.names import POOL
+from syncline.rehearsal.record import Record, Version
+
+FAILED = ("SyncFailed",)
+MAX_SAID = 400
+"""Characters of a message that are kept."""
+
+
+@dataclass(frozen=True)
+class Reactions:
+    """By Application what its cluster says of it, by time since the commit arrived."""
+
+    said: Mapping[str, tuple[Said, ...]]
+
+    def good_after(self, app: str) -> timedelta | None:
+        """Return when an Application is synced and healthy to stay; None: it never is."""
+        since: timedelta | None = None
+        for one in self.said.get(app, ()):
+            good = judge(one.facts, "", None, ()).holds
+            since = (since if since is not None else one.after) if good else None
+        return since
+
+
+def reactions_of(record: Record) -> Reactions:
+    """Return what the agent of the cluster would report of each Application since the commit."""
+    updating = _updating(record)
+    found: dict[str, tuple[Said, ...]] = {}
+    for ref, versions in record.histories(APPLICATION.group_kind):
+        found[ref.name] = tuple(_said(record, versions, updating))
+    return Reactions(found)
+
+
+def _said(record: Record, versions: Sequence[Version], updating: Sequence[tuple[datetime, str]]) -> list[Said]:
+    """Return each change of the facts, and each change of what is being updated."""
+    moments = [(one.at, _facts(one.obj, record.began)) for one in versions if one.at >= record.began and not one.gone]
+    found: list[Said] = []
+    facts, busy = Facts(release="", stale=True), ""
+    for at in sorted({at for at, _ in (*moments, *updating)}):
+        now = next((each for moment, each in reversed(moments) if moment <= at), facts)
+        pools = next((each for moment, each in reversed(updating) if moment <= at), busy)
+        if not found or (now, pools) != (facts, busy):
+            facts, busy = now, pools
+            found.append(Said(at - record.began, facts, busy))
+    return found
+
+
+def _facts(app: Obj, began: datetime) -> Facts:
+    """Return the facts of ``status``, as ApplicationReports have them. A comparison from before the commit says nothing
+    of the release."""
+    status = app.get("status") or {}
+    compared = time_or_none(status.get("reconciledAt"))
+    operation = status.get("operationState") or {}
+    message = str(operation.get("message") or "")[:MAX_SAID]
+    errors = [one for one in status.get("conditions") or () if "Error" in str(one.get("type"))]
+    return Facts(
+        release="",
+        stale=compared is None or compared < began.replace(microsecond=0),
+        sync=str(dig(status, "sync", "status") or ""),
+        health=str(dig(status, "health", "status") or ""),
+        health_message=str(dig(status, "health", "message") or "")[:MAX_SAID],
+        phase=str(operation.get("phase") or ""),
+        started=str(operation.get("startedAt") or ""),
+        operation_message=message,
+        broken=_broken(dig(operation, "syncResult", "resources", default=[])),
+        errors=tuple(f"{one.get('type')}: {str(one.get('message'))[:MAX_SAID]}" for one in errors[:3]),
+        retries="etrying attempt #" in message,
+    )
+
+
+def _broken(rows: Sequence[Mapping[str, Any]]) -> str:
+    first = next((one for one in rows if one.get("status") in FAILED), None)
+    if first is None:
+        return ""
+    where = "/".join(str(part) for part in (first.get("namespace"), first.get("name")) if part)
+    return f"{first.get('kind')} {where}: {str(first.get('message'))[:MAX_SAID]}"
+
+
+def _updating(record: Record) -> list[tuple[datetime, str]]:
+    """Return which pools of the cluster are being updated, and which Holds there are, at each change of it."""
+    busy: dict[ObjectRef, str] = {}
+    found: list[tuple[datetime, str]] = []
+    for one in record.versions:
+        if one.ref.group_kind not in (POOL, HOLD.group_kind):
+            continue
+        busy.pop(one.ref, None)
+        if one.ref.group_kind == HOLD.group_kind and not one.gone:
+            busy[one.ref] = f"Hold {name_of(one.obj)} of {dig(one.obj, 'spec', 'owner')}"
+        elif not one.gone and is_true(dig(one.obj, "status", "conditions") or (), "Updating"):
+            busy[one.ref] = f"pool {name_of(one.obj)} is updating"
+        text = "; ".join(busy[ref] for ref in sorted(busy))
+        if one.at >= record.began and (not found or found[-1][1] != text):
+            found.append((one.at, text))
+    return found

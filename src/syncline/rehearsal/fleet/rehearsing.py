@@ -1,0 +1,306 @@
+"""Rehearses a commit on a fleet, and its cures: :func:`rehearse_fleet`.
+
+The hub says what each cluster gets; clusters that are equal up to their names are played once, a few more are played
+and compared; what they say of the release, and when, feeds the hub's plan of the order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+
+from syncline.fleet.pull.order.model import GroupSeen
+from syncline.rehearsal.answer.answer import Cure, Outcome
+from syncline.rehearsal.cures.editing import Edit, diff_of, edited
+from syncline.rehearsal.cures.proposing import Proposal
+from syncline.rehearsal.fleet.answer import ClassAnswer, FleetAnswer
+from syncline.rehearsal.fleet.classes import (
+    EqualClusters,
+    Pulled,
+    by_member,
+    classes_of,
+    sample,
+    with_name,
+    without_name,
+)
+from syncline.rehearsal.fleet.course import Course, Of, course_of
+from syncline.rehearsal.fleet.given import FleetWorld, parse_fleet
+from syncline.rehearsal.fleet.hub import Hub, HubSeen
+from syncline.rehearsal.fleet.hubobjects import ForTheHub, for_the_hub
+from syncline.rehearsal.fleet.judging import Rehearsed, count, fleet_answer
+from syncline.rehearsal.fleet.playing import Played, Plays, Question
+from syncline.rehearsal.fleet.reactions import Reactions
+from syncline.rehearsal.given.applications import pulled_applications
+from syncline.rehearsal.given.files import Files
+from syncline.rehearsal.playing import Asked, Reader
+from syncline.rehearsal.rehearsing import Settings, laws_of
+from syncline.rehearsal.repository import commit_files
+from syncline.rehearsal.scenario import ScenarioError
+
+MAX_CURES = 8
+MAX_NAMED = 10
+
+
+@dataclass(frozen=True)
+class FleetAsked:
+    """What is rehearsed: ``files`` arrive as a commit. ``before``: what the hub had until then; None: nothing.
+    ``repositories``: copies of further repositories by address."""
+
+    name: str
+    files: Files
+    world: FleetWorld
+    before: Files | None = None
+    repositories: Mapping[str, Files] = field(default_factory=dict)
+    seed: int = 1
+    until: timedelta = timedelta(hours=24)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The hub before and after the commit."""
+
+    given: ForTheHub
+    after: HubSeen
+    given_before: ForTheHub | None = None
+    before: HubSeen | None = None
+
+
+@dataclass
+class FleetRehearsal:
+    """Rehearsals of one question and its cures; a class of clusters that both have is played once."""
+
+    settings: Settings
+    scratch: Path
+    plays: Plays
+    _count: int = 0
+
+    def answer(self, asked: FleetAsked) -> FleetAnswer:
+        """Return the whole answer. Raises ScenarioError."""
+        laws_of(asked.files, self.settings.without)
+        found, plays = self._one(asked)
+        if found.outcome is not Outcome.SAFE and self.settings.cures:
+            found = self._cured(asked, found, plays)
+        return found
+
+    def _one(self, asked: FleetAsked) -> tuple[FleetAnswer, Mapping[str, Played]]:
+        self._count += 1
+        seen = self._hub(asked, self.scratch / f"hub-{self._count}")
+        clusters = _pulled(asked.world, seen)
+        classes = classes_of(clusters, asked.files, asked.before)
+        asking = {one.name: self._question(asked, seen, each, one) for each in classes for one in each.members[:1]}
+        drawn = sample(classes, asked.seed)
+        also = {one.name: self._question(asked, seen, None, one) for one in drawn}
+        answers = self.plays.of([*asking.values(), *also.values()])
+        plays = {name: answers[question.key] for name, question in (asking | also).items()}
+        classes, notes = _compared(classes, drawn, plays)
+        of_cluster = _reactions(classes, plays)
+        before = {one.ref: one for one in seen.before.groups} if seen.before is not None else {}
+        courses = tuple(course_of(one, before.get(one.ref), seen.after.at, of_cluster) for one in seen.after.groups)
+        found = fleet_answer(
+            Rehearsed(
+                asked.name,
+                asked.seed,
+                classes,
+                tuple(plays[each.played.name] for each in classes),
+                courses,
+                seen.after.problems,
+                tuple(one.name for one in drawn),
+                (*seen.given.assumed, *seen.after.notes, *_assumed(classes, drawn, courses), *notes),
+            )
+        )
+        return found, {each.played.name: plays[each.played.name] for each in classes}
+
+    def _hub(self, asked: FleetAsked, place: Path) -> _Seen:
+        self.settings.report("rehearsing the hub")
+        reader = Reader(place / "mirrors")
+        copies = {url: place / f"copy-{number}" for number, url in enumerate(sorted(asked.repositories))}
+        heads = {url: commit_files(asked.repositories[url], copy) for url, copy in copies.items()}
+        places = {url: str(copy) for url, copy in copies.items()}
+
+        def arrive(given: ForTheHub, files: Files, name: str) -> HubSeen:
+            head = commit_files(files, place / name)
+            reader.places = {**places, **dict.fromkeys(given.urls, str(place / name))}
+            return hub.commit(given, {**heads, **dict.fromkeys(given.urls, head)})
+
+        given = for_the_hub(asked.files, asked.world.hub, asked.name)
+        if asked.before is None:
+            hub = Hub(asked.world, given, reader, seed=asked.seed)
+            return _Seen(given, arrive(given, asked.files, "after"))
+        given_before = for_the_hub(asked.before, asked.world.hub, asked.name)
+        hub = Hub(asked.world, given_before, reader, seed=asked.seed)
+        before = arrive(given_before, asked.before, "before")
+        return _Seen(given, arrive(given, asked.files, "after"), given_before, before)
+
+    def _question(self, asked: FleetAsked, seen: _Seen, one: EqualClusters | None, cluster: Pulled) -> Question:
+        pulled = pulled_applications(asked.files, cluster.after, seen.given.urls)
+        before = None
+        if asked.before is not None and seen.given_before is not None and cluster.before:
+            before = pulled_applications(asked.before, cluster.before, seen.given_before.urls)
+        played = Asked(
+            cluster.name,
+            asked.files,
+            replace(cluster.world, repositories=asked.repositories),
+            asked.before if before is not None else None,
+            seed=asked.seed,
+            until=asked.until,
+            pulled=pulled,
+            pulled_before=before,
+            control_namespace=seen.given.namespace,
+        )
+        key = one.key if one is not None else cluster.name
+        return Question(f"{key} {_hash(asked.files)} {_hash(asked.before)}", played)
+
+    # -- cures -------------------------------------------------------------------------------------------------------
+
+    def _cured(self, asked: FleetAsked, found: FleetAnswer, plays: Mapping[str, Played]) -> FleetAnswer:
+        cures: list[Cure] = []
+        for proposal in _ideas(asked.world, found, plays):
+            self.settings.report(f"rehearsing a cure: {proposal.text}")
+            cure = self._proved(asked, proposal)
+            if cure is not None:
+                cures.append(cure)
+        cures.sort(key=lambda cure: (not cure.proved, len(cure.outages)))
+        best = next((cure for cure in cures if cure.proved), None)
+        return replace(found, cures=tuple(cures), advice=f"{best.text} ({best.file})" if best else found.advice)
+
+    def _proved(self, asked: FleetAsked, proposal: Proposal) -> Cure | None:
+        """Rehearse the fleet with the edit; None if the edit cannot be made or changes nothing."""
+        try:
+            changed, diff = _applied(asked, proposal)
+            if not diff:
+                return None
+            found, _ = self._one(changed)
+        except (ScenarioError, ValueError):
+            return None
+        file = ", ".join(dict.fromkeys(edit.file for edit in proposal.edits))
+        outages = tuple(outage for one in found.classes if one.reached for outage in one.answer.outages)
+        return Cure(proposal.text, file, diff, found.outcome, found.headline, found.done_s, outages)
+
+
+def rehearse_fleet(asked: FleetAsked, scratch: Path, settings: Settings, processes: int = 0) -> FleetAnswer:
+    """Return what would happen to the fleet. Equal questions return equal answers. ``processes``: as in
+    :class:`~syncline.rehearsal.fleet.playing.Plays`. Raises ScenarioError."""
+    plays = Plays(scratch, settings.without, processes, settings.report)
+    return FleetRehearsal(settings, scratch, plays).answer(asked)
+
+
+def _hash(files: Files | None) -> str:
+    made = hashlib.sha256()
+    for path, data in sorted(files.content.items()) if files is not None else ():
+        made.update(f"{path}\0{len(data)}\0".encode())
+        made.update(data)
+    return made.hexdigest()[:16]
+
+
+def _pulled(world: FleetWorld, seen: _Seen) -> list[Pulled]:
+    """Return each cluster with what it gets."""
+    after = _manifests(seen.after.groups)
+    before = _manifests(seen.before.groups) if seen.before is not None else {}
+    return [
+        Pulled(name, group.world, tuple(after.get(name, ())), tuple(before.get(name, ())))
+        for name, group in world.clusters().items()
+    ]
+
+
+def _manifests(groups: Sequence[GroupSeen]) -> dict[str, list[dict[str, object]]]:
+    found: dict[str, list[dict[str, object]]] = {}
+    for group in groups:
+        for target in sorted(group.targets, key=lambda one: one.order):
+            found.setdefault(target.cluster.name, []).extend(target.manifests)
+    return found
+
+
+def _reactions(classes: Sequence[EqualClusters], plays: Mapping[str, Played]) -> Of:
+    members = by_member(classes)
+
+    def of(cluster: str) -> Reactions:
+        played = members[cluster].played.name
+        said = plays[played].reactions.said
+        return Reactions({with_name(without_name(app, played), cluster): each for app, each in said.items()})
+
+    return of
+
+
+def _compared(
+    classes: Sequence[EqualClusters], drawn: Sequence[Pulled], plays: Mapping[str, Played]
+) -> tuple[tuple[EqualClusters, ...], tuple[str, ...]]:
+    """Compare what was drawn with the cluster of its class; one that differs becomes a class of its own."""
+    notes: list[str] = []
+    found = list(classes)
+    for one in drawn:
+        place = next(number for number, each in enumerate(found) if one in each.members)
+        mine = found[place]
+        if not _differs(plays[one.name], plays[mine.played.name]):
+            continue
+        notes.append(f"cluster {one.name} is equal to {mine.played.name} up to its name, and was played otherwise")
+        found[place] = replace(mine, members=tuple(each for each in mine.members if each is not one))
+        found.append(EqualClusters(f"{mine.key}-{one.name}", (one,)))
+    return tuple(found), tuple(notes)
+
+
+def _differs(one: Played, other: Played) -> bool:
+    return _course_of(one) != _course_of(other)
+
+
+def _course_of(played: Played) -> object:
+    answer, name = played.answer, played.cluster
+    bars = [(without_name(bar.row, name), bar.doing, bar.began_s, bar.ends_s, bar.state) for bar in answer.bars]
+    said = {
+        without_name(app, name): [(one.after, one.updating) for one in each]
+        for app, each in played.reactions.said.items()
+    }
+    return answer.outcome, answer.done_s, bars, said
+
+
+def _assumed(classes: Sequence[EqualClusters], drawn: Sequence[Pulled], courses: Sequence[Course]) -> Iterator[str]:
+    played = ", ".join(each.played.name for each in classes[:MAX_NAMED])
+    more = f" and {len(classes) - MAX_NAMED} more" if len(classes) > MAX_NAMED else ""
+    yield f"clusters that were played: {played}{more}; the others are equal to one of them up to their names"
+    if drawn:
+        yield f"played and compared with the one that they are equal to: {', '.join(one.name for one in drawn)}"
+    if sum(bool(course.force) for course in courses) > 1:
+        yield "the orders of several sets are looked at one by one: each begins in a cluster as if it was the only one"
+
+
+def _ideas(world: FleetWorld, found: FleetAnswer, plays: Mapping[str, Played]) -> list[Proposal]:
+    """Return the ideas of the classes that fail, as edits of the fleet's files, each once."""
+    kept: dict[tuple[Edit, ...], Proposal] = {}
+    groups = world.clusters()
+    failing = sorted(
+        (one for one in found.classes if one.reached and one.outcome is not Outcome.SAFE), key=lambda one: -one.reached
+    )
+    for one in failing:
+        for proposal in plays[one.played].ideas:
+            made = _of_fleet(world, groups[one.played].place, one, proposal)
+            kept.setdefault(made.edits, made)
+    return list(kept.values())[:MAX_CURES]
+
+
+def _of_fleet(world: FleetWorld, place: int, one: ClassAnswer, proposal: Proposal) -> Proposal:
+    """Return the proposal for the class of a cluster: an edit of its world is one of its entry in the fleet's file."""
+    if not proposal.world:
+        return proposal
+    edits = tuple(
+        replace(edit, path=("clusters", place, *edit.path)) if edit.file == world.name else edit
+        for edit in proposal.edits
+    )
+    return Proposal(f"{proposal.text} in {count(len(one.clusters))}", edits, world=True)
+
+
+def _applied(asked: FleetAsked, proposal: Proposal) -> tuple[FleetAsked, str]:
+    """Return the question with the proposal's edits, and their diff. Raises ValueError, ScenarioError."""
+    world = asked.world
+    files = world.objects.changed({world.name: world.text}) if proposal.world else asked.files
+    before = files
+    for edit in proposal.edits:
+        files = files.changed({edit.file: edited(files.text(edit.file), edit)})
+    diff = "".join(
+        diff_of(name, before.text(name), files.text(name)) for name in dict.fromkeys(one.file for one in proposal.edits)
+    )
+    if not proposal.world:
+        return replace(asked, files=files), diff
+    objects = Files({path: data for path, data in files.content.items() if path != world.name})
+    return replace(asked, world=parse_fleet(files.text(world.name), world.folder / world.name, objects)), diff
