@@ -14,7 +14,7 @@ from pathlib import Path
 from syncline.kube.yaml.loading import YamlError, dump, load
 from syncline.rehearsal.fields import Field
 from syncline.rehearsal.given.files import Files
-from syncline.rehearsal.given.world import MAX_WORLD_BYTES, PLAIN, WORLD, GivenWorld, objects_at, parse_world, world_at
+from syncline.rehearsal.given.world import MAX_WORLD_BYTES, WORLD, GivenWorld, objects_at, world_at
 from syncline.rehearsal.scenario import ScenarioError
 
 FLEET = ("clusters", "hub")
@@ -23,6 +23,8 @@ KNOWN_ON_THE_HUB = ("name", "count", "labels", "annotations")
 MAX_CLUSTERS = 2_000
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """A cluster's name is that of its namespace on the hub."""
+NODES = [{"name": "node", "count": 3}]
+"""Of a cluster whose entry has none."""
 NUMBER = "*"
 """Where a name has it, the number of the cluster stands."""
 
@@ -125,8 +127,6 @@ def _group(place: int, at: Field, objects: Files) -> ClusterGroup:
     if count is not None and (not isinstance(count, int) or isinstance(count, bool) or not 0 < count <= MAX_CLUSTERS):
         raise at["count"].wrong(repr(count), f"a number from 1 to {MAX_CLUSTERS}")
     entry = {key: value for key, value in at.map().items() if key in WORLD}
-    if entry.get("nodes"):
-        world = world_at(at, dump(entry), objects)
-    else:
-        world = parse_world(PLAIN + dump(entry) if entry else PLAIN, at.file, objects)
+    given = at if entry.get("nodes") else Field(at.file, at.where, entry | {"nodes": NODES})
+    world = world_at(given, dump(entry), objects)
     return ClusterGroup(place, name, world, count, dict(at["labels"].pairs()), dict(at["annotations"].pairs()))

@@ -167,13 +167,13 @@ class FleetRehearsal:
         return replace(found, cures=tuple(cures), advice=f"{best.text} ({best.file})" if best else found.advice)
 
     def _proved(self, asked: FleetAsked, proposal: Proposal) -> Cure | None:
-        """Rehearse the fleet with the edit; None if the edit cannot be made or changes nothing."""
+        """Rehearse the fleet with the edit; None if it cannot be made, or changes nothing."""
         try:
             changed, diff = _applied(asked, proposal)
             if not diff:
                 return None
             found, _ = self._one(changed)
-        except (ScenarioError, ValueError):
+        except (ScenarioError, ValueError, LookupError):
             return None
         file = ", ".join(dict.fromkeys(edit.file for edit in proposal.edits))
         outages = tuple(outage for one in found.classes if one.reached for outage in one.answer.outages)
