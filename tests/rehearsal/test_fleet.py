@@ -10,7 +10,7 @@ from tests.scenes.scenes import scene
 from syncline.cli.views.rehearsal.fleet import describe_fleet
 from syncline.rehearsal.answer.answer import Outcome
 from syncline.rehearsal.fleet.answer import FleetAnswer
-from syncline.rehearsal.fleet.classes import Pulled, classes_of
+from syncline.rehearsal.fleet.classes import Mentions, Pulled, classes_of
 from syncline.rehearsal.fleet.given import FleetWorld, parse_fleet
 from syncline.rehearsal.fleet.rehearsing import FleetAsked, rehearse_fleet
 from syncline.rehearsal.given.files import Files, read_files
@@ -84,7 +84,8 @@ def cluster(name: str, value: str = "x", text: str = "nodes: [{name: node}]") ->
 
 
 def names_of(files: Files, clusters: list[Pulled]) -> list[tuple[str, ...]]:
-    return [each.names for each in classes_of(clusters, files, None)]
+    said = Mentions(files, [one.name for one in clusters])
+    return [each.names for each in classes_of([(one, (one.name,)) for one in clusters], [said])]
 
 
 @pytest.mark.parametrize(

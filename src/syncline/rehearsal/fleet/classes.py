@@ -25,6 +25,7 @@ NAMELESS = "\0"
 SAMPLE = 5
 """Clusters beside the first of each class that are played singly, and compared."""
 LENGTH = 16
+_RUN = re.compile(r"[a-zA-Z0-9-]+")
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,8 @@ class EqualClusters:
     """Clusters of one hash; the first one is played."""
 
     key: str
-    members: tuple[Pulled, ...]
-
-    @property
-    def played(self) -> Pulled:
-        return self.members[0]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.members)
+    names: tuple[str, ...]
+    played: Pulled
 
 
 def without_name(text: str, name: str) -> str:
@@ -66,27 +60,28 @@ def _word(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-zA-Z0-9]){re.escape(name)}(?![a-zA-Z0-9])")
 
 
-def classes_of(clusters: Sequence[Pulled], files: Files, before: Files | None) -> tuple[EqualClusters, ...]:
-    """Return the classes in the order of their first members."""
-    found: dict[str, list[Pulled]] = {}
+def classes_of(
+    clusters: Sequence[tuple[Pulled, Sequence[str]]], mentions: Sequence[Mentions]
+) -> tuple[EqualClusters, ...]:
+    """Return the classes in the order of their first members. ``clusters``: each with the names of all that are alike,
+    itself among them; ``mentions``: of the repository after and before the commit."""
+    found: dict[str, tuple[Pulled, list[str]]] = {}
     worlds: dict[int, str] = {}
-    said = [_Mentions(each, [one.name for one in clusters]) for each in (files, before) if each is not None]
-    for one in clusters:
+    for one, all_alike in clusters:
         world = worlds.get(id(one.world))
         if world is None:
             world = worlds[id(one.world)] = _world(one.world)
         pulled = without_name(json.dumps([_bare(one.before), _bare(one.after)], sort_keys=True), one.name)
-        mentioned = [each.of(one.name) for each in said]
-        found.setdefault(_digest([world, pulled, *mentioned]), []).append(one)
-    return tuple(EqualClusters(key, tuple(members)) for key, members in found.items())
+        key = digest([world, pulled, *(each.of(one.name) for each in mentions)])
+        found.setdefault(key, (one, []))[1].extend(all_alike)
+    return tuple(EqualClusters(key, tuple(names), played) for key, (played, names) in found.items())
 
 
-def sample(classes: Iterable[EqualClusters], seed: int, count: int = SAMPLE) -> tuple[Pulled, ...]:
-    """Draw clusters that are not played anyway, in the order of their names."""
-    others = [one for each in classes for one in each.members[1:]]
+def sample(groups: Iterable[Sequence[str]], seed: int, count: int = SAMPLE) -> tuple[str, ...]:
+    """Draw clusters of groups that are alike, but for the first of each, which is played anyway; by name."""
+    others = [name for each in groups for name in each[1:]]
     draws = Entropy(f"sample/{seed}")
-    chosen = [others.pop(draws.randrange(len(others))) for _ in range(min(count, len(others)))]
-    return tuple(sorted(chosen, key=lambda one: one.name))
+    return tuple(sorted(others.pop(draws.randrange(len(others))) for _ in range(min(count, len(others)))))
 
 
 def _bare(manifests: Iterable[Obj]) -> list[Obj]:
@@ -102,32 +97,44 @@ def _unstamped(obj: Obj) -> Obj:
 def _world(world: GivenWorld) -> str:
     durations = sorted((name, asdict(each)) for name, each in world.durations.items())
     shape = [asdict(each) for each in world.groups], world.machine_config, world.rights, world.load_balancers
-    objects = {path: _digest(data.hex()) for path, data in world.objects.content.items()}
-    return _digest([shape, durations, objects, world.namespaces])
+    objects = {path: digest(data.hex()) for path, data in world.objects.content.items()}
+    return digest([shape, durations, objects, world.namespaces])
 
 
-class _Mentions:
+class Mentions:
     """What a repository says of clusters: the files whose path or text has their names."""
 
-    def __init__(self, files: Files, names: Sequence[str]) -> None:
+    def __init__(self, files: Files, names: Iterable[str]) -> None:
+        known = frozenset(names)
+        longest = max((name.count("-") + 1 for name in known), default=0)
         self._texts: dict[str, list[tuple[str, str]]] = {}
-        if not names:
-            return
-        word = re.compile(r"[a-zA-Z0-9]+(?:[-.][a-zA-Z0-9]+)*")
-        parts = {name: set(re.split("-", name)) for name in names}
+        self._digests: dict[str, str] = {}
         for path, data in sorted(files.content.items()):
             text = data.decode("utf-8", "replace")
-            tokens = {part for each in word.findall(f"{path}\n{text}") for part in re.split("[-.]", each)}
-            for name in names:
-                if parts[name] <= tokens and _word(name).search(f"{path}\n{text}"):
-                    self._texts.setdefault(name, []).append((path, text))
+            for name in known & _names_in(f"{path}\n{text}", longest):
+                self._texts.setdefault(name, []).append((path, text))
 
     def of(self, name: str) -> str:
-        found = [[without_name(path, name), without_name(text, name)] for path, text in self._texts.get(name, ())]
-        return _digest(sorted(found))
+        """Return a hash of what is said of a cluster, without its name."""
+        if name not in self._digests:
+            said = self._texts.get(name, ())
+            found = [[without_name(path, name), without_name(text, name)] for path, text in said]
+            self._digests[name] = digest(sorted(found))
+        return self._digests[name]
 
 
-def _digest(value: Any) -> str:
+def _names_in(text: str, longest: int) -> set[str]:
+    """Return all that may be a name: words of at most so many parts between hyphens."""
+    found: set[str] = set()
+    for run in set(_RUN.findall(text)):
+        parts = run.split("-")
+        for begin in range(len(parts)):
+            for end in range(begin + 1, min(begin + longest, len(parts)) + 1):
+                found.add("-".join(parts[begin:end]))
+    return found
+
+
+def digest(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:LENGTH]
 

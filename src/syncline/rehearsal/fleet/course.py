@@ -4,7 +4,7 @@ said when they were played; pure. Entry point: :func:`course_of`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from syncline.fleet.pull.order.forecasting import GOOD, Forecast, Said, forecast
@@ -43,6 +43,35 @@ class Course:
     force: str
     turns: tuple[Turn, ...]
     complete: bool = True
+
+
+@dataclass
+class Courses:
+    """Courses of groups; those that are equal up to names of groups and Applications are looked at once. ``at``: the
+    time of the hub; ``react``: what clusters say."""
+
+    at: datetime
+    react: Of
+    _known: dict[object, Course] = field(default_factory=dict)
+
+    def of(self, seen: GroupSeen, before: GroupSeen | None) -> Course:
+        """As :func:`course_of`."""
+        prior = {one.key: one.wanted for one in before.targets} if before is not None else {}
+        targets = sorted(seen.targets, key=lambda one: one.order)
+        shape = bool(seen.force), tuple(self._shape(one, prior) for one in targets)
+        known = self._known.get(shape) if not any(one.needs for one in targets) else None
+        if known is None:
+            known = self._known[shape] = course_of(seen, before, self.at, self.react)
+            return known
+        group = seen.ref.name
+        turns = tuple(replace(turn, group=group, app=one.name) for turn, one in zip(known.turns, targets, strict=True))
+        return Course(group, seen.force, turns, known.complete)
+
+    def _shape(self, one: Target, prior: Mapping[tuple[str, str], str]) -> object:
+        said = self.react(one.cluster.name).said.get(one.name, ())
+        own = one.wave, one.cluster.name, one.aside, one.cannot, one.asked.healthy_for, one.rolling
+        changed = None if one.key not in prior else prior[one.key] == one.wanted
+        return *own, changed, tuple((each.after, each.facts, each.updating) for each in said)
 
 
 def course_of(seen: GroupSeen, before: GroupSeen | None, now: datetime, of: Of) -> Course:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +17,8 @@ from syncline.kube.objects import Obj, ObjectRef, dig, name_of
 from syncline.machineconfig.names import POOL
 from syncline.rehearsal.record import Record, Version
 
+BEFORE = Facts(release="", stale=True)
+"""Before the cluster has looked at the release."""
 FAILED = ("SyncFailed",)
 MAX_SAID = 400
 """Characters of a message that are kept."""
@@ -32,7 +34,7 @@ class Reactions:
         """Return when an Application is synced and healthy to stay; None: it never is."""
         since: timedelta | None = None
         for one in self.said.get(app, ()):
-            good = judge(one.facts, "", None, ()).holds
+            good = judge(one.facts, "", "", ()).holds
             since = (since if since is not None else one.after) if good else None
         return since
 
@@ -47,16 +49,20 @@ def reactions_of(record: Record) -> Reactions:
 
 
 def _said(record: Record, versions: Sequence[Version], updating: Sequence[tuple[datetime, str]]) -> list[Said]:
-    """Return each change of the facts, and each change of what is being updated."""
+    """Return each change of what the facts are judged to be, and of what is being updated."""
     moments = [(one.at, _facts(one.obj, record.began)) for one in versions if one.at >= record.began and not one.gone]
     found: list[Said] = []
-    facts, busy = Facts(release="", stale=True), ""
+    judged: tuple[bool, bool, str] | None = None
     for at in sorted({at for at, _ in (*moments, *updating)}):
-        now = next((each for moment, each in reversed(moments) if moment <= at), facts)
-        pools = next((each for moment, each in reversed(updating) if moment <= at), busy)
-        if not found or (now, pools) != (facts, busy):
-            facts, busy = now, pools
-            found.append(Said(at - record.began, facts, busy))
+        facts = next((each for moment, each in reversed(moments) if moment <= at), BEFORE)
+        busy = next((each for moment, each in reversed(updating) if moment <= at), "")
+        now = judge(facts, "", "", ())
+        last = Said(at - record.began, facts if now.failed else replace(facts, started=""), busy)
+        if judged == (now.holds, bool(now.failed), busy):
+            found[-1] = replace(last, after=found[-1].after)  # only the words differ: the last ones stay
+        else:
+            judged = now.holds, bool(now.failed), busy
+            found.append(last)
     return found
 
 

@@ -16,9 +16,11 @@ from syncline.fleet.pull.order.model import GroupSeen
 from syncline.rehearsal.answer.answer import Cure, Outcome
 from syncline.rehearsal.cures.editing import Edit, diff_of, edited
 from syncline.rehearsal.cures.proposing import Proposal
+from syncline.rehearsal.fleet.alike import alike, spread, uses_names_whole
 from syncline.rehearsal.fleet.answer import ClassAnswer, FleetAnswer
 from syncline.rehearsal.fleet.classes import (
     EqualClusters,
+    Mentions,
     Pulled,
     by_member,
     classes_of,
@@ -26,9 +28,9 @@ from syncline.rehearsal.fleet.classes import (
     with_name,
     without_name,
 )
-from syncline.rehearsal.fleet.course import Course, Of, course_of
+from syncline.rehearsal.fleet.course import Course, Courses, Of
 from syncline.rehearsal.fleet.given import FleetWorld, parse_fleet
-from syncline.rehearsal.fleet.hub import Hub, HubSeen
+from syncline.rehearsal.fleet.hub import HubSeen, Making, Placing
 from syncline.rehearsal.fleet.hubobjects import ForTheHub, for_the_hub
 from syncline.rehearsal.fleet.judging import Rehearsed, count, fleet_answer
 from syncline.rehearsal.fleet.playing import Played, Plays, Question
@@ -64,8 +66,17 @@ class _Seen:
 
     given: ForTheHub
     after: HubSeen
-    given_before: ForTheHub | None = None
-    before: HubSeen | None = None
+    given_before: ForTheHub | None
+    before: HubSeen | None
+    alike: tuple[tuple[str, ...], ...]
+    """Clusters that the hub cannot tell apart; the first of each, and those that are ``drawn``, have Applications."""
+    drawn: tuple[str, ...]
+    mentions: tuple[Mentions, ...]
+
+    @property
+    def others(self) -> Mapping[str, tuple[str, ...]]:
+        """By the first of clusters that are alike those that have no Applications."""
+        return {each[0]: tuple(name for name in each[1:] if name not in self.drawn) for each in self.alike}
 
 
 @dataclass
@@ -88,17 +99,15 @@ class FleetRehearsal:
     def _one(self, asked: FleetAsked) -> tuple[FleetAnswer, Mapping[str, Played]]:
         self._count += 1
         seen = self._hub(asked, self.scratch / f"hub-{self._count}")
-        clusters = _pulled(asked.world, seen)
-        classes = classes_of(clusters, asked.files, asked.before)
-        asking = {one.name: self._question(asked, seen, each, one) for each in classes for one in each.members[:1]}
-        drawn = sample(classes, asked.seed)
-        also = {one.name: self._question(asked, seen, None, one) for one in drawn}
-        answers = self.plays.of([*asking.values(), *also.values()])
-        plays = {name: answers[question.key] for name, question in (asking | also).items()}
-        classes, notes = _compared(classes, drawn, plays)
-        of_cluster = _reactions(classes, plays)
-        before = {one.ref: one for one in seen.before.groups} if seen.before is not None else {}
-        courses = tuple(course_of(one, before.get(one.ref), seen.after.at, of_cluster) for one in seen.after.groups)
+        pulled = {one.name: one for one in _pulled(asked.world, seen)}
+        firsts = [(pulled[each[0]], each) for each in seen.alike]
+        classes = classes_of(firsts, seen.mentions)
+        asking = {one.played.name: self._question(asked, seen, one.key, one.played) for one in classes}
+        asking |= {name: self._question(asked, seen, name, pulled[name]) for name in seen.drawn}
+        answers = self.plays.of(asking.values())
+        plays = {name: answers[question.key] for name, question in asking.items()}
+        classes, notes = _compared(classes, [pulled[name] for name in seen.drawn], plays)
+        courses = _courses(seen, _reactions(classes, plays))
         found = fleet_answer(
             Rehearsed(
                 asked.name,
@@ -107,34 +116,41 @@ class FleetRehearsal:
                 tuple(plays[each.played.name] for each in classes),
                 courses,
                 seen.after.problems,
-                tuple(one.name for one in drawn),
-                (*seen.given.assumed, *seen.after.notes, *_assumed(classes, drawn, courses), *notes),
+                seen.drawn,
+                (*seen.given.assumed, *seen.after.notes, *_assumed(classes, seen, courses), *notes),
             )
         )
         return found, {each.played.name: plays[each.played.name] for each in classes}
 
     def _hub(self, asked: FleetAsked, place: Path) -> _Seen:
         self.settings.report("rehearsing the hub")
-        reader = Reader(place / "mirrors")
+        world, seed, reader = asked.world, asked.seed, Reader(place / "mirrors")
         copies = {url: place / f"copy-{number}" for number, url in enumerate(sorted(asked.repositories))}
         heads = {url: commit_files(asked.repositories[url], copy) for url, copy in copies.items()}
-        places = {url: str(copy) for url, copy in copies.items()}
+        given = for_the_hub(asked.files, world.hub, asked.name)
+        commits = [(given, asked.files)]
+        if asked.before is not None:
+            commits.insert(0, (for_the_hub(asked.before, world.hub, asked.name), asked.before))
+        everyone = list(world.clusters())
+        placing = Placing(world, given.namespace, reader, everyone, seed)
+        placed = [placing.commit(each) for each, _ in commits]
+        mentions = tuple(Mentions(files, everyone) for _, files in commits)
+        groups = alike(world, mentions, (each.decisions for each in placed))
+        drawn = sample(groups, seed)
+        if not all(uses_names_whole(each.objects) for each, _ in commits):
+            groups = tuple((name,) for name in everyone)
+        chosen = {*drawn, *(each[0] for each in groups)}
+        making = Making(world, given.namespace, reader, [name for name in everyone if name in chosen], seed)
+        seen = []
+        for number, ((each, files), decided) in enumerate(zip(commits, placed, strict=True)):
+            head = commit_files(files, place / f"commit-{number}")
+            mine = dict.fromkeys(each.urls, str(place / f"commit-{number}"))
+            reader.places = {**{url: str(copy) for url, copy in copies.items()}, **mine}
+            seen.append(making.commit(each, decided, {**heads, **dict.fromkeys(each.urls, head)}))
+        given_before, before = (commits[0][0], seen[0]) if len(seen) > 1 else (None, None)
+        return _Seen(given, seen[-1], given_before, before, groups, drawn, mentions)
 
-        def arrive(given: ForTheHub, files: Files, name: str) -> HubSeen:
-            head = commit_files(files, place / name)
-            reader.places = {**places, **dict.fromkeys(given.urls, str(place / name))}
-            return hub.commit(given, {**heads, **dict.fromkeys(given.urls, head)})
-
-        given = for_the_hub(asked.files, asked.world.hub, asked.name)
-        if asked.before is None:
-            hub = Hub(asked.world, given, reader, seed=asked.seed)
-            return _Seen(given, arrive(given, asked.files, "after"))
-        given_before = for_the_hub(asked.before, asked.world.hub, asked.name)
-        hub = Hub(asked.world, given_before, reader, seed=asked.seed)
-        before = arrive(given_before, asked.before, "before")
-        return _Seen(given, arrive(given, asked.files, "after"), given_before, before)
-
-    def _question(self, asked: FleetAsked, seen: _Seen, one: EqualClusters | None, cluster: Pulled) -> Question:
+    def _question(self, asked: FleetAsked, seen: _Seen, key: str, cluster: Pulled) -> Question:
         pulled = pulled_applications(asked.files, cluster.after, seen.given.urls)
         before = None
         if asked.before is not None and seen.given_before is not None and cluster.before:
@@ -150,7 +166,6 @@ class FleetRehearsal:
             pulled_before=before,
             control_namespace=seen.given.namespace,
         )
-        key = one.key if one is not None else cluster.name
         return Question(f"{key} {_hash(asked.files)} {_hash(asked.before)}", played)
 
     # -- cures -------------------------------------------------------------------------------------------------------
@@ -195,14 +210,13 @@ def _hash(files: Files | None) -> str:
     return made.hexdigest()[:16]
 
 
-def _pulled(world: FleetWorld, seen: _Seen) -> list[Pulled]:
-    """Return each cluster with what it gets."""
+def _pulled(world: FleetWorld, seen: _Seen) -> Iterator[Pulled]:
+    """Yield each cluster that has Applications, with what it gets."""
     after = _manifests(seen.after.groups)
     before = _manifests(seen.before.groups) if seen.before is not None else {}
-    return [
-        Pulled(name, group.world, tuple(after.get(name, ())), tuple(before.get(name, ())))
-        for name, group in world.clusters().items()
-    ]
+    groups = world.clusters()
+    for name in {*seen.drawn, *(each[0] for each in seen.alike)}:
+        yield Pulled(name, groups[name].world, tuple(after.get(name, ())), tuple(before.get(name, ())))
 
 
 def _manifests(groups: Sequence[GroupSeen]) -> dict[str, list[dict[str, object]]]:
@@ -224,6 +238,14 @@ def _reactions(classes: Sequence[EqualClusters], plays: Mapping[str, Played]) ->
     return of
 
 
+def _courses(seen: _Seen, of: Of) -> tuple[Course, ...]:
+    """Return the course of each group; groups that are equal up to their names are looked at once."""
+    others = seen.others
+    before = {one.ref: spread(one, others) for one in seen.before.groups} if seen.before is not None else {}
+    planner = Courses(seen.after.at, of)
+    return tuple(planner.of(spread(one, others), before.get(one.ref)) for one in seen.after.groups)
+
+
 def _compared(
     classes: Sequence[EqualClusters], drawn: Sequence[Pulled], plays: Mapping[str, Played]
 ) -> tuple[tuple[EqualClusters, ...], tuple[str, ...]]:
@@ -231,13 +253,13 @@ def _compared(
     notes: list[str] = []
     found = list(classes)
     for one in drawn:
-        place = next(number for number, each in enumerate(found) if one in each.members)
+        place = next(number for number, each in enumerate(found) if one.name in each.names)
         mine = found[place]
-        if not _differs(plays[one.name], plays[mine.played.name]):
+        if mine.played.name == one.name or not _differs(plays[one.name], plays[mine.played.name]):
             continue
         notes.append(f"cluster {one.name} is equal to {mine.played.name} up to its name, and was played otherwise")
-        found[place] = replace(mine, members=tuple(each for each in mine.members if each is not one))
-        found.append(EqualClusters(f"{mine.key}-{one.name}", (one,)))
+        found[place] = replace(mine, names=tuple(name for name in mine.names if name != one.name))
+        found.append(EqualClusters(f"{mine.key}-{one.name}", (one.name,), one))
     return tuple(found), tuple(notes)
 
 
@@ -255,12 +277,12 @@ def _course_of(played: Played) -> object:
     return answer.outcome, answer.done_s, bars, said
 
 
-def _assumed(classes: Sequence[EqualClusters], drawn: Sequence[Pulled], courses: Sequence[Course]) -> Iterator[str]:
+def _assumed(classes: Sequence[EqualClusters], seen: _Seen, courses: Sequence[Course]) -> Iterator[str]:
     played = ", ".join(each.played.name for each in classes[:MAX_NAMED])
     more = f" and {len(classes) - MAX_NAMED} more" if len(classes) > MAX_NAMED else ""
     yield f"clusters that were played: {played}{more}; the others are equal to one of them up to their names"
-    if drawn:
-        yield f"played and compared with the one that they are equal to: {', '.join(one.name for one in drawn)}"
+    if seen.drawn:
+        yield f"played and compared with the one that they are equal to: {', '.join(seen.drawn)}"
     if sum(bool(course.force) for course in courses) > 1:
         yield "the orders of several sets are looked at one by one: each begins in a cluster as if it was the only one"
 
