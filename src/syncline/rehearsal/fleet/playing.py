@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from syncline.rehearsal.answer.judging import answer_of
 from syncline.rehearsal.cures.proposing import Proposal, Situation, proposals
 from syncline.rehearsal.fleet.reactions import Reactions, reactions_of
 from syncline.rehearsal.playing import Asked, play
-from syncline.rehearsal.rehearsing import laws_of
+from syncline.rehearsal.rehearsing import Settings, laws_of
 from syncline.rehearsal.scenario import ScenarioError
 
 MOST_PROCESSES = 8
@@ -42,13 +42,12 @@ class Question:
 
 @dataclass
 class Plays:
-    """Plays of one rehearsal, below ``scratch``. ``without``: names of laws that are switched off."""
+    """Plays of one rehearsal, below ``scratch``."""
 
     scratch: Path
-    without: tuple[str, ...] = ()
+    settings: Settings
     processes: int = 0
     """How many at once; 0: as many as there are processors, at most :data:`MOST_PROCESSES`."""
-    report: Callable[[str], None] = lambda _text: None
     known: dict[str, Played] = field(default_factory=dict)
     _count: int = 0
 
@@ -57,12 +56,12 @@ class Plays:
         wanted = {one.key: one for one in questions}
         new = [one for key, one in wanted.items() if key not in self.known]
         tasks = [
-            _Task(one.asked, self.scratch / f"cluster-{self._count + n}", self.without) for n, one in enumerate(new)
+            _Task(one.asked, self.scratch / f"cluster-{self._count + n}", self.settings) for n, one in enumerate(new)
         ]
         self._count += len(new)
         count = min(self.processes or min(len(os.sched_getaffinity(0)), MOST_PROCESSES), len(new))
         for one in new:
-            self.report(f"rehearsing cluster {one.asked.name}")
+            self.settings.report(f"rehearsing cluster {one.asked.name}")
         found = _apart(tasks, count) if count > 1 else [each.play() for each in tasks]
         self.known |= {one.key: played for one, played in zip(new, found, strict=True)}
         return {key: self.known[key] for key in wanted}
@@ -72,7 +71,7 @@ class Plays:
 class _Task:
     asked: Asked
     place: Path
-    without: tuple[str, ...]
+    settings: Settings
 
     def play(self) -> Played:
         asked = self.asked
@@ -83,7 +82,7 @@ class _Task:
             seed=asked.seed,
             durations=tuple(asked.world.durations.values()),
             assumed=(*asked.world.assumed, *asked.applications.assumed),
-            laws=laws_of(asked.files, self.without),
+            laws=laws_of(asked.files, self.settings.without, self.settings.more),
         )
         ideas = () if found.outcome is Outcome.SAFE else proposals(Situation(asked, record, found))
         return Played(asked.name, found, reactions_of(record), ideas)

@@ -90,7 +90,7 @@ class FleetRehearsal:
 
     def answer(self, asked: FleetAsked) -> FleetAnswer:
         """Return the whole answer. Raises ScenarioError."""
-        laws_of(asked.files, self.settings.without)
+        laws_of(asked.files, self.settings.without, self.settings.more)
         found, plays = self._one(asked)
         if found.outcome is not Outcome.SAFE and self.settings.cures:
             found = self._cured(asked, found, plays)
@@ -198,7 +198,7 @@ class FleetRehearsal:
 def rehearse_fleet(asked: FleetAsked, scratch: Path, settings: Settings, processes: int = 0) -> FleetAnswer:
     """Return what would happen to the fleet. Equal questions return equal answers. ``processes``: as in
     :class:`~syncline.rehearsal.fleet.playing.Plays`. Raises ScenarioError."""
-    plays = Plays(scratch, settings.without, processes, settings.report)
+    plays = Plays(scratch, settings, processes)
     return FleetRehearsal(settings, scratch, plays).answer(asked)
 
 
