@@ -106,7 +106,7 @@ def _updating(record: Record) -> list[tuple[datetime, str]]:
             continue
         busy.pop(one.ref, None)
         if one.ref.group_kind == HOLD.group_kind and not one.gone:
-            busy[one.ref] = f"Hold {name_of(one.obj)} of {dig(one.obj, 'spec', 'owner')}"
+            busy[one.ref] = f"a Hold of {dig(one.obj, 'spec', 'owner')}"
         elif not one.gone and is_true(dig(one.obj, "status", "conditions") or (), "Updating"):
             busy[one.ref] = f"pool {name_of(one.obj)} is updating"
         text = "; ".join(busy[ref] for ref in sorted(busy))

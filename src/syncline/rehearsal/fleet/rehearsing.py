@@ -271,7 +271,7 @@ def _course_of(played: Played) -> object:
     answer, name = played.answer, played.cluster
     bars = [(without_name(bar.row, name), bar.doing, bar.began_s, bar.ends_s, bar.state) for bar in answer.bars]
     said = {
-        without_name(app, name): [(one.after, one.updating) for one in each]
+        without_name(app, name): [(one.after, without_name(one.updating or "", name)) for one in each]
         for app, each in played.reactions.said.items()
     }
     return answer.outcome, answer.done_s, bars, said
