@@ -235,7 +235,7 @@ class Play:
         self.notes += self.world.left_out
         self.world.playbooks = self.reader
         self._disturbance = Disturbance(self.world, asked.schedule) if asked.schedule is not None else None
-        self._watching = Watching(self.world.admin, self.world.clock, application_indices(AppSettings()))
+        self._watching = Watching(self.world.admin, self.world.clock, application_indices(self.world.settings))
         self.recorder = Recorder(self.world.clock)
         if asked.world.state is not None:
             self.recorder.begin(asked.world.state)

@@ -176,7 +176,7 @@ def _races(path: Path, revisions: tuple[str, ...], catalogs: tuple[str, ...], ou
     if revisions:
         raise click.UsageError("--races reads the folder as it is on the disk, without --revision")
     try:
-        values = values_in(read_files(place), _name(place))
+        values = values_in(read_files(place), plain_name(place))
     except ScenarioError as error:
         raise CommandFailed(str(error), USAGE) from error
     return print_races(Given(place, values, *given_operators(catalogs, None)), Examining(report=report), output)

@@ -50,7 +50,7 @@ from syncline.kube.objects import (
 )
 from syncline.rehearsal.fleet.given import FleetWorld
 from syncline.rehearsal.fleet.hubobjects import ROOTS, ForTheHub
-from syncline.rehearsal.playing import POLL_S, Reader
+from syncline.rehearsal.playing import POLL_S, RehearsedReader
 from syncline.rehearsal.scenario import ScenarioError
 from syncline.rehearsal.world import World
 
@@ -110,7 +110,9 @@ class Commits(RevisionStore):
 class _Hub:
     """An embedded API with controllers of a hub. ``clusters``: the names of those that it has."""
 
-    def __init__(self, fleet: FleetWorld, namespace: str, reader: Reader, clusters: Sequence[str], seed: int) -> None:
+    def __init__(
+        self, fleet: FleetWorld, namespace: str, reader: RehearsedReader, clusters: Sequence[str], seed: int
+    ) -> None:
         self.namespace = namespace
         self.world = World(reader, seed=seed, nodes=0, settings=AppSettings(namespace, poll_s=POLL_S))
         self._start()

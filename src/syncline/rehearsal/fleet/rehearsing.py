@@ -37,7 +37,7 @@ from syncline.rehearsal.fleet.playing import Played, Plays, Question
 from syncline.rehearsal.fleet.reactions import Reactions
 from syncline.rehearsal.given.applications import pulled_applications
 from syncline.rehearsal.given.files import Files
-from syncline.rehearsal.playing import Asked, Reader
+from syncline.rehearsal.playing import Asked, RehearsedReader
 from syncline.rehearsal.rehearsing import Settings, laws_of
 from syncline.rehearsal.repository import commit_files
 from syncline.rehearsal.scenario import ScenarioError
@@ -124,7 +124,7 @@ class FleetRehearsal:
 
     def _hub(self, asked: FleetAsked, place: Path) -> _Seen:
         self.settings.report("rehearsing the hub")
-        world, seed, reader = asked.world, asked.seed, Reader(place / "mirrors")
+        world, seed, reader = asked.world, asked.seed, RehearsedReader(place / "mirrors")
         copies = {url: place / f"copy-{number}" for number, url in enumerate(sorted(asked.repositories))}
         heads = {url: commit_files(asked.repositories[url], copy) for url, copy in copies.items()}
         given = for_the_hub(asked.files, world.hub, asked.name)
