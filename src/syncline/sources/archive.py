@@ -54,8 +54,11 @@ class _Counted(io.RawIOBase):
         return given
 
 
-def unpack(content: bytes, label: str, limits: ArchiveLimits = ArchiveLimits()) -> dict[str, bytes]:
-    """Return the regular files by path; links inside the archive are resolved, dangling ones dropped.
+def unpack(
+    content: bytes, label: str, limits: ArchiveLimits = ArchiveLimits(), *, executable: set[str] | None = None
+) -> dict[str, bytes]:
+    """Return the regular files by path; links inside the archive are resolved, dangling ones dropped. ``executable``
+    takes the paths of files that may be run.
 
     Raises :class:`SourceError` for archives that are damaged, too large, or leave their folder.
     """
@@ -71,6 +74,8 @@ def unpack(content: bytes, label: str, limits: ArchiveLimits = ArchiveLimits()) 
                 if observed >= limits.files:
                     raise _too_large(label, f"more than {limits.files} entries")
                 _take(archive, member, files, links, label, limits)
+                if executable is not None and member.isreg() and member.mode & 0o100:
+                    executable.add(_inside(member.name, label))
                 if len(links) > limits.links:
                     raise _too_large(label, f"more than {limits.links} links")
     except RecursionError:  # a header for a long name may stand before another one

@@ -123,9 +123,9 @@ class Sources:
         others = self._artifacts.requests() if self._artifacts is not None else []
         return sorted([*self.git.requests(), *others])
 
-    def remote(self, project: str) -> ProjectRemote:
-        """Return the access for what renders of ``project`` fetch."""
-        return ProjectRemote(self, self.git, self._rules, project, self.border.viewer(project))
+    def remote(self, project: str, *, local: bool = False) -> ProjectRemote:
+        """Return the access for what renders of ``project`` fetch. ``local``: repositories by path, too."""
+        return ProjectRemote(self, self.git, self._rules, project, self.border.viewer(project), local)
 
     def open(
         self, source: Mapping[str, Any], revision: str, project: str = "", freshness: Freshness | None = None
@@ -267,6 +267,7 @@ class ProjectRemote:
     project: str
     viewer: str = ""
     """Under what is kept that was fetched: another project, rule or credential finds nothing of it."""
+    local: bool = False
 
     @property
     def artifacts(self) -> Artifacts:
@@ -287,11 +288,16 @@ class ProjectRemote:
 
     def text(self, url: str) -> bytes:
         with away():
-            return self.artifacts.text(url)
+            return self.artifacts.file(url)
+
+    def file(self, url: str, most: int) -> bytes:
+        """Send credentials as :meth:`base` does."""
+        with away():
+            return self.artifacts.file(url, self.project, most)
 
     def base(self, url: str, ref: str) -> tuple[Tree, str]:
-        """Send credentials only if the project lists the repository; paths on this machine are refused."""
-        repository = self.git.repository(url, self.project, local=False)
+        """Send credentials only if the project lists the repository; paths on this machine mostly are refused."""
+        repository = self.git.repository(url, self.project, local=self.local)
         with away():
             resolved = repository.resolve(ref)
             return repository.tree(resolved).whole(), resolved.sha

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from syncline.apply.diff.normalize import fold_string_data
 from syncline.assembly.playbooks import PROGRAM
+from syncline.base.scratch import scratch, work_folder
 from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.ansible.nodes import COMMANDS
 from syncline.cli.frame.failure import BLOCKED, USAGE, CommandFailed
 from syncline.cli.frame.lazy import CONTEXT, Group
 from syncline.kube import client
-from syncline.kube.objects import GVK
-from syncline.kube.yaml.loading import YamlError, load
+from syncline.kube.objects import GVK, Obj
+from syncline.kube.yaml.loading import YamlError, load, load_all
 from syncline.sources.ansible.capturing import Outcome, Wish, capture
+from syncline.sources.ansible.collecting import Collected, collect
 from syncline.sources.ansible.facts import facts_of, facts_of_node, read_facts
 from syncline.sources.ansible.launching import Play
 from syncline.sources.ansible.producing import Output
-from syncline.sources.ansible.rooting import RootRunner, Wanted
+from syncline.sources.ansible.requirements import requirements
+from syncline.sources.ansible.rooting import PLAY, RootRunner, Wanted
 from syncline.sources.errors import SourceError
+from syncline.sources.git.mirrors import GitSettings
+from syncline.sources.remote.credentials import credential_store
+from syncline.sources.sourcing import Sources
 
 NODE = GVK("", "v1", "Node")
 MAX_TEXT = 1024 * 1024
@@ -53,6 +62,8 @@ class _Given:
     vault_password_file: Path | None
     collections: tuple[Path, ...]
     roles: tuple[Path, ...]
+    requirements: Path | None
+    credentials: Path | None
 
 
 @ansible.command("capture")
@@ -69,6 +80,8 @@ class _Given:
 @click.option("--vault-password-file", type=_FILE, help="The password of encrypted variables and files.")
 @click.option("--collections", multiple=True, type=_FOLDER, help="Holds ansible_collections; repeatable.")
 @click.option("--roles", multiple=True, type=_FOLDER, help="Holds roles; repeatable.")
+@click.option("--requirements", type=_FILE, help="A requirements.yml of collections and roles, all of them pinned.")
+@click.option("--credentials", type=_FILE, help="Repository Secrets, as Argo CD has them, for these; else git's own.")
 @click.option("--project", type=_FOLDER, help="The folder that the playbook sees; by default its own.")
 @click.option("--tree", type=_PATH, help="The pool's OS: a folder or a tar archive.")
 @click.option("--installed", multiple=True, help="Packages that the OS has, by name; repeatable, with commas.")
@@ -113,10 +126,40 @@ def capture_playbook(
         network=network,
     )
     try:
-        found = capture(RootRunner(Path(PROGRAM)), wanted, Wish(pool, Output(output), name, first_boot))
+        with _pinned(options, folder) as pinned:
+            play = wanted.play
+            folders = (*pinned.collections, *play.collections)
+            play = replace(play, collections=folders, roles=(*pinned.roles, *play.roles))
+            wish = Wish(pool, Output(output), name, first_boot)
+            found = capture(RootRunner(Path(PROGRAM)), replace(wanted, play=play), wish)
     except SourceError as error:
         raise CommandFailed(str(error)) from None
     return _print(found, playbook.name)
+
+
+@contextlib.contextmanager
+def _pinned(given: _Given, project: Path) -> Iterator[Collected]:
+    """The collections and roles of ``--requirements``. Raises :class:`SourceError`."""
+    if given.requirements is None:
+        yield Collected()
+        return
+    wanted = requirements(_text(given.requirements, "--requirements").encode(), given.requirements.name)
+    with scratch(work_folder()) as folder:
+        sources = Sources(GitSettings(folder / "mirrors", allow_local=True))
+        sources.learn(credential_store(_secrets(given.credentials), []))
+        top = folder / "pinned"
+        top.mkdir(mode=0o755)
+        yield collect(wanted, top, project, PLAY, sources.remote("", local=True))
+
+
+def _secrets(given: Path | None) -> list[Obj]:
+    if given is None:
+        return []
+    loaded = load_all(_text(given, "--credentials"))
+    found = loaded.values
+    if not loaded.report.ok or not all(isinstance(each, dict) and each.get("kind") == "Secret" for each in found):
+        raise CommandFailed(f"--credentials {given}: only Secrets of repositories are read there", USAGE)
+    return [fold_string_data(each) for each in found]
 
 
 def _print(found: Outcome, subject: str) -> int:

@@ -7,7 +7,8 @@ config, installed packages and variables. The playbook sees its repository, no n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -17,10 +18,14 @@ from syncline.base.scratch import scratch, work_folder
 from syncline.kube.text.names import dns_subdomain
 from syncline.kube.yaml import loading as yaml
 from syncline.sources.ansible.capturing import Wish, capture
+from syncline.sources.ansible.collecting import Fetching, collect
 from syncline.sources.ansible.launching import Play
-from syncline.sources.ansible.rooting import RootLimits, RootRunner, Wanted
+from syncline.sources.ansible.requirements import MAX_BYTES as MAX_REQUIREMENTS_BYTES
+from syncline.sources.ansible.requirements import requirements
+from syncline.sources.ansible.rooting import PLAY, RootLimits, RootRunner, Wanted
 from syncline.sources.directory import Manifests, read_output
 from syncline.sources.errors import Problem, SourceError
+from syncline.sources.lookup import join
 from syncline.sources.remote.turns import Turns, away
 from syncline.sources.rendering.source_type import SourceType
 from syncline.sources.tree import EXECUTABLE_MODE, Entry, Tree, with_modes
@@ -39,13 +44,24 @@ class CaptureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     firstBoot: bool = False
     installed: tuple[str, ...] = ()
     variables: dict[str, Any] = {}
+    requirements: str = ""
+
+
+class ProjectFetching(Fetching, Protocol):
+    """What may be read elsewhere for one project."""
+
+    @property
+    def viewer(self) -> str: ...
 
 
 class PlaybookSource(Protocol):
-    """The property of a source that captures read."""
+    """The properties of a source that captures read."""
 
     @property
     def ansible(self) -> bool: ...
+
+    @property
+    def remote(self) -> ProjectFetching | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +86,12 @@ class PlaybookRenderer:
             message = "annotation syncline.dev/source: ansible: playbooks are not captured here"
             fix = 'the administrator allows it by ansible.enable: "true" in argocd-cm'
             raise SourceError(Problem.REFUSED, message, fix=fix)
-        return with_modes(tree.whole().entries)
+        whole = tree.whole()
+        # What was fetched for one project is not kept for another; the pins are in the files.
+        place = _place_of_requirements(tree, _settings(tree)) if spec.remote is not None else ""
+        remote = place and any(each.is_remote for each in requirements(_read_whole(whole, place), place))
+        viewed = (Entry("//requirements", "", spec.remote.viewer, 0),) if remote and spec.remote is not None else ()
+        return *viewed, *with_modes(whole.entries)
 
     def options(self, spec: PlaybookSource) -> object:
         return self.source_name
@@ -82,16 +103,49 @@ class PlaybookRenderer:
         with away(), self._turns.turn(), scratch(work_folder()) as folder:
             whole = tree.whole()
             _check(tree, whole.entries, self.runner.limits)
-            contents = whole.read([each for each in whole.entries if each.is_file])
-            runs = [each.path for each in entries if each.mode == EXECUTABLE_MODE]
-            write_below(folder, ((path, content) for path, content in contents.items()), executable=runs)
-            wanted = Wanted(folder, f"{tree.path}/{PLAYBOOK}".lstrip("/"), play, installed=settings.installed)
-            found = capture(self.runner, wanted, Wish(settings.pool, name=settings.name, first_boot=settings.firstBoot))
-        if found.refusals:
-            problem = Problem.EXHAUSTED if found.run.report.ended else Problem.INVALID
-            more = f" (and {len(found.refusals) - 3} more)" if len(found.refusals) > 3 else ""
-            raise SourceError(problem, "; ".join(map(str, found.refusals[:3])) + more, subject=PLAYBOOK)
-        return Manifests(tuple(read_output(tree.path or ".", found.text, 1)), tuple(found.notes))
+            project, pinned = folder / "project", folder / "pinned"
+            project.mkdir(mode=0o755)
+            pinned.mkdir(mode=0o755)
+            _write(whole, project)
+            if place := _place_of_requirements(tree, settings):
+                named = requirements(_read_whole(whole, place), place)
+                found = collect(named, pinned, project, PLAY, spec.remote)
+                play = replace(play, collections=found.collections, roles=found.roles)
+            wanted = Wanted(project, f"{tree.path}/{PLAYBOOK}".lstrip("/"), play, installed=settings.installed)
+            left = capture(self.runner, wanted, Wish(settings.pool, name=settings.name, first_boot=settings.firstBoot))
+        if left.refusals:
+            problem = Problem.EXHAUSTED if left.run.report.ended else Problem.INVALID
+            more = f" (and {len(left.refusals) - 3} more)" if len(left.refusals) > 3 else ""
+            raise SourceError(problem, "; ".join(map(str, left.refusals[:3])) + more, subject=PLAYBOOK)
+        return Manifests(tuple(read_output(tree.path or ".", left.text, 1)), tuple(left.notes))
+
+
+def _write(whole: Tree, folder: Path) -> None:
+    """Write the files of a repository; its links lead nowhere but within the root in which the play sees them."""
+    contents = whole.read([each for each in whole.entries if each.is_file or each.is_symlink])
+    links = {each.path: contents.pop(each.path).decode("utf-8", "replace") for each in whole.entries if each.is_symlink}
+    runs = [each.path for each in whole.entries if each.mode == EXECUTABLE_MODE]
+    write_below(folder, contents.items(), executable=runs, links=links)
+
+
+def _place_of_requirements(tree: Tree, settings: CaptureSettings) -> str:
+    """The file of the repository that names collections and roles, by its path from the root; empty: none does."""
+    if not settings.requirements:
+        return ""
+    place = join(tree.path, settings.requirements)
+    if place is None:
+        message = f"{SETTINGS}: requirements {settings.requirements!r} leaves the repository"
+        raise SourceError(Problem.REFUSED, message, subject=SETTINGS)
+    return place
+
+
+def _read_whole(whole: Tree, path: str) -> bytes:
+    entry = next((each for each in whole.entries if each.path == path and each.is_file), None)
+    if entry is None or entry.size > MAX_REQUIREMENTS_BYTES:
+        most = f"at most {MAX_REQUIREMENTS_BYTES} bytes"
+        message = f"{SETTINGS}: requirements {path!r} is no file of the repository with {most}"
+        raise SourceError(Problem.INVALID, message, subject=SETTINGS)
+    return whole.read([entry])[path]
 
 
 def _check(tree: Tree, entries: tuple[Entry, ...], limits: RootLimits) -> None:

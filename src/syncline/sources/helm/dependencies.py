@@ -47,6 +47,10 @@ class Remote(Protocol):
         """Return a values file or manifest at an address. Raises :class:`SourceError`."""
         ...
 
+    def file(self, url: str, most: int) -> bytes:
+        """Return what is at an address, with the project's access to it. Raises :class:`SourceError`."""
+        ...
+
     def base(self, url: str, ref: str) -> tuple[Tree, str]:
         """Return a whole repository that a kustomization names, and its commit. Raises :class:`SourceError`."""
         ...

@@ -303,11 +303,16 @@ class Artifacts:
 
     # -- values -------------------------------------------------------------------------------------------------
 
-    def text(self, url: str) -> bytes:
-        """Return a values file or manifest at an address, fetched without credentials. Raises :class:`SourceError`."""
+    def file(self, url: str, project: str | None = None, most: int = MAX_VALUES) -> bytes:
+        """Return what is at an address: with the project's access to it, or, a values file or manifest, without
+        credentials. Raises :class:`SourceError`."""
         label = f"file {shown_url(url)}"
-        request = WebRequest(url, label, limits=WebLimits(bytes=MAX_VALUES), networks=self._border.networks)
-        answer = self._asked(request, "values", "")
+        if project is None:
+            request = WebRequest(url, label, limits=WebLimits(bytes=most), networks=self._border.networks)
+            answer = self._asked(request, "values", "")
+        else:
+            lent = self._border.judge(url, project, charts=True)
+            answer = self._counted(self._request(url, label, lent, most), "file")
         if not answer.ok:
             raise _failed(answer, f"{label}: {answer.said}")
         return answer.body
