@@ -116,6 +116,10 @@ def judge(first: Run, second: Run | None = None) -> Judgement:
 
 def _of_report(run: Run) -> Iterator[Refusal]:
     report = run.report
+    if report.ended:
+        count = len(report.results)
+        yield Refusal(f"{report.why} ({count} {'task was' if count == 1 else 'tasks were'} done)", _SMALLER)
+        return
     if not report.succeeded:
         failed = report.failed[-1] if report.failed else None
         yield Refusal(report.why, _way_out(failed, report.running.module if report.running else ""))
@@ -132,6 +136,9 @@ def _of_report(run: Run) -> Iterator[Refusal]:
         if one.delegated and one.state is State.CHANGED:
             fix = "leave the task out with --skip-tags, or run the play as AnsibleConfig"
             yield Refusal(f"it changes another host ({one.delegated})", fix, one)
+
+
+_SMALLER = "capture it in parts (a playbook for each), or run `syncline ansible capture` and commit the result"
 
 
 def _way_out(failed: TaskResult | None, running: str) -> str:

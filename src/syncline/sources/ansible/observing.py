@@ -142,7 +142,7 @@ class _Reading:
                 self._totals = event.hosts
 
     def run(self, ended: str, said: str) -> Run:
-        ended = ended or (f"it used too much {self._over}" if self._over else "")
+        ended = ended or (f"it used too much {self._over}".replace("cpu:", "processor time:") if self._over else "")
         running = self._running if self._code else None
         unmatched = tuple(self._unmatched)
         report = PlayReport(tuple(self._results), self._code, self._totals, unmatched, ended, running, said)

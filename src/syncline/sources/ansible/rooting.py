@@ -38,6 +38,7 @@ PRIVATE, PLAY, BASE, PACKAGES, HOST, SHIMS, INVENTORY = (
 BESIDE = ("group_vars", "host_vars")
 """Folders that Ansible reads beside an inventory."""
 RECORDER = Path(__file__).parent / "captured-root" / "recorder.py"
+KEPT_BYTECODE = RECORDER.with_name("kept_bytecode.py")
 RECORDED = "/run/.syncline/recorded"
 SYSTEMD = "/run/systemd/system"
 """By this folder programs, and facts, know that systemd runs."""
@@ -149,7 +150,16 @@ class RootRunner:
         return observe_run(lines, f"{PLAY}/{wanted.playbook}".rpartition("/")[0], ended, said)
 
     def _write_private(self, private: Path, wanted: Wanted) -> None:
-        _script(private / "python", f'#!/bin/sh\nexec {" ".join(_quoted(_interpreter()))} "$@"\n')
+        python, kept = " ".join(_quoted(_interpreter())), f"{PRIVATE}/{KEPT_BYTECODE.name}"
+        _script(
+            private / "python",
+            f"""#!/bin/sh
+case "$1" in */AnsiballZ_*) exec {python} {kept} "$@" ;; esac
+exec {python} "$@"
+""",
+        )
+        (private / KEPT_BYTECODE.name).write_text(KEPT_BYTECODE.read_text(encoding="utf-8"))
+        (private / "bytecode").mkdir(mode=0o700)
         (private / "installed").write_text("\n".join(wanted.installed))
         if wanted.tree is None:
             (private / "any-unit").touch()

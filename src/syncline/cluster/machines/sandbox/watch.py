@@ -71,7 +71,7 @@ class Watch:
                 self._lowered.add(fields[3])
             files += _open_files(pid)
             threads += int(fields[17])
-            cpu_s += (int(fields[11]) + int(fields[12])) / TICKS
+            cpu_s += sum(map(int, fields[11:15])) / TICKS  # with that of the children that it has waited for
             resident += int(fields[21]) * PAGE
         self._lowered &= sessions
         if threads > limits.get("processes", threads):
