@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from syncline.kube.text.durations import format_seconds
 from syncline.rehearsal.answer.answer import Outcome
@@ -15,6 +15,7 @@ from syncline.rehearsal.fleet.playing import Played
 WORST = (Outcome.UNSAFE, Outcome.FAILED, Outcome.BLOCKED, Outcome.SAFE)
 """The verdict of a fleet is that of the first of these that a cluster of it has."""
 MAX_NAMED = 3
+NOTHING = "no ApplicationSet makes an Application that a cluster pulls"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Rehearsed:
 def fleet_answer(found: Rehearsed) -> FleetAnswer:
     """Return the answer, without cures."""
     begins = begins_of(found.courses)
+    if not any(course.turns for course in found.courses):
+        found = replace(found, problems=(*found.problems, NOTHING))
     classes = tuple(_class(*each, found, begins) for each in zip(found.classes, found.plays, strict=True))
     waves = tuple(row for course in found.courses for row in _waves(course))
     held = tuple(row for course in found.courses for row in _held(course))
