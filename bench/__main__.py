@@ -20,6 +20,7 @@ from bench import (
     disturbed,
     exploring,
     fleet,
+    fleetrehearsal,
     hostile,
     ignition,
     joining,
@@ -74,6 +75,7 @@ ALONE: dict[str, Any] = {
     "overlapping": overlapping,
     "placements": placements,
     "pool": pool,
+    "rehearsal": fleetrehearsal,
     "separate": separate,
     "waves": waves,
 }

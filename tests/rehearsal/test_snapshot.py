@@ -18,9 +18,11 @@ from syncline.rehearsal.given.demonstration import CHRONY, WEB, WORLD, demonstra
 from syncline.rehearsal.given.durations import Origin
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.snapshot import snapshot_of, world_of
-from syncline.rehearsal.given.world import parse_world
+from syncline.rehearsal.given.target import asked_of
+from syncline.rehearsal.given.world import GivenWorld, parse_world
 from syncline.rehearsal.playing import Asked, Play
 from syncline.rehearsal.rehearsing import Settings, rehearse
+from syncline.rehearsal.repository import commit_files
 from syncline.rehearsal.scenario import ScenarioError
 
 CANARY = "c4n4ry"
@@ -87,3 +89,31 @@ def test_a_packed_file_is_read_and_a_broken_one_refused(tmp_path: Path, capsys: 
     assert "the cluster is as in w.xz: 1 nodes" in capsys.readouterr().out
     assert main(["rehearse", place, "--from", str(tmp_path / "broken.xz")]) == 2
     assert "is cut off" in capsys.readouterr().err
+
+
+# -- an Application of a cluster ---------------------------------------------------------------------------------------
+
+
+def shop(place: str) -> GivenWorld:
+    """A cluster with one Application, whose repository is at a place."""
+    source = {"repoURL": place, "path": ".", "targetRevision": "main"}
+    target = {"server": "https://kubernetes.default.svc", "namespace": "shop"}
+    spec = {"project": "default", "source": source, "destination": target}
+    app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "spec": spec}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    objects = [node, app | {"metadata": {"name": "shop", "namespace": "argocd"}}]
+    return world_of(snapshot_of(objects, b"salt"), "world.json.xz")
+
+
+def test_an_application_of_a_cluster_is_rehearsed_at_another_revision_of_its_own_repository(tmp_path: Path) -> None:
+    commit_files(Files({"web.yaml": WEB.encode()}), tmp_path / "repository")
+    asked = asked_of(Path("app/shop"), shop(str(tmp_path / "repository")))
+    found = rehearse(asked, tmp_path / "a", Settings(ranged=False, cures=False))
+    assert (found.outcome, [bar.row for bar in found.bars][:1]) == (Outcome.SAFE, ["app/shop"])
+    missing = asked_of(Path("app/shop"), asked.world, revision="gone")
+    assert rehearse(missing, tmp_path / "b", Settings(ranged=False, cures=False)).outcome is Outcome.FAILED
+
+
+def test_an_application_that_is_not_there_names_those_that_are() -> None:
+    with pytest.raises(ScenarioError, match=r"app/web: found none of this name; allowed: app/shop"):
+        asked_of(Path("app/web"), shop("x"))

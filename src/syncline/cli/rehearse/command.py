@@ -23,6 +23,7 @@ from syncline.rehearsal.exploring import Bounds
 from syncline.rehearsal.fleet.given import is_fleet
 from syncline.rehearsal.given.demonstration import demonstration
 from syncline.rehearsal.given.files import Files, read_files
+from syncline.rehearsal.given.target import asked_of, is_target
 from syncline.rehearsal.given.world import default_world, read_world
 from syncline.rehearsal.playing import Asked, Then, Turn
 from syncline.rehearsal.rehearsing import Settings, rehearse
@@ -54,7 +55,7 @@ MAX_SCHEDULES, MAX_FAULTS_FILE = 1_000_000, 65_536
     "--repository", "repositories", multiple=True, metavar="URL=FOLDER", help="A local copy of another one; repeatable."
 )
 @click.option("--path", "folder", default="", help="Deploy this folder of PATH, not its Applications.")
-@click.option("-n", "--namespace", default="", help="Where a folder without Applications is deployed.")
+@click.option("-n", "--namespace", default="", help="Where a folder without Applications is deployed; of app/NAME.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of what is drawn.")
 @click.option("--explore", type=click.IntRange(1, MAX_SCHEDULES), default=None, help="Rehearse N schedules of faults.")
 @click.option("--budget", default="", metavar="60s", help="Time for --explore; alone: as many schedules as fit.")
@@ -94,8 +95,8 @@ def rehearse_command(
     """Say what a commit would do to a cluster, what would get stuck, why, and which change cures it.
 
     The real controllers run in virtual time on a cluster of a few lines of YAML (--world): hours take seconds, and
-    nothing is touched. PATH is the folder of a repository, or a file. The first line is the verdict, the second one
-    what to do.
+    nothing is touched. PATH is the folder of a repository, or a file; or app/NAME, appset/NAME: what a sync of it would
+    do to its cluster. The first line is the verdict, the second one what to do.
 
     \b
     Exit codes: 0 safe, 1 failed, 2 usage, 3 blocked, 4 unsafe (a law is broken); the demo ends with 0
@@ -106,6 +107,7 @@ def rehearse_command(
                 syncline rehearse . --explore 200 --budget 60s
                 syncline rehearse . --after main --at 5m
                 syncline rehearse . --after main --world fleet.yaml
+                syncline rehearse app/shop --revision feature/chrony
     """
     if demo == (path is not None):
         raise click.UsageError("give PATH, or --demo")
@@ -128,7 +130,9 @@ def rehearse_command(
         with scratch() as place:
             several: list[tuple[str, Asked]] = []
             for revision in revisions or ("",):
-                asked = demonstration() if path is None else _asked(path, world_file, origin, revision, after)
+                asked = (
+                    demonstration() if path is None else _asked(path, world_file, origin, revision, after, namespace)
+                )
                 asked = replace(asked, name=plain_name(Path(folder))) if folder else asked
                 asked = replace(asked, world=replace(asked.world, catalogs=_catalogs(catalogs), repositories=copies))
                 asked = replace(asked, path=folder, namespace=namespace, seed=seed, until=limit, schedule=schedule)
@@ -144,7 +148,19 @@ def rehearse_command(
     return 0 if demo else CODES[answers[-1].outcome]
 
 
-def _asked(path: Path, world_file: Path | None, origin: str, revision: str, after: str) -> Asked:
+def _target(path: Path, world_file: Path | None, origin: str, revision: str, after: str, namespace: str) -> Asked:
+    from syncline.cli.rehearse.snapshot import world_from
+
+    if world_file is not None:
+        raise ScenarioError(
+            f"{path.as_posix()}: is of a cluster; allowed: --from FILE|CONTEXT, not --world", usage=True
+        )
+    return asked_of(path, world_from(origin), namespace, revision, after)
+
+
+def _asked(path: Path, world_file: Path | None, origin: str, revision: str, after: str, namespace: str = "") -> Asked:
+    if is_target(path):
+        return _target(path, world_file, origin, revision, after, namespace)
     place = path.resolve()
     files = files_at(place, revision) if revision else read_files(place)
     if origin:

@@ -71,8 +71,8 @@ def taken(kubeconfig: str | None, context: str | None) -> Obj:
 
 
 def world_from(place: str) -> GivenWorld:
-    """Return the world of a snapshot's file, or of the cluster of a kubeconfig's context."""
+    """Return the world of a snapshot's file, or of the cluster of a kubeconfig's context; empty: of the current one."""
     file = Path(place)
-    if file.is_file():
+    if place and file.is_file():
         return read_snapshot(file)
-    return world_of(taken(None, place), f"context {place}")
+    return world_of(taken(None, place or None), f"context {place}" if place else "the current context")
