@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
@@ -51,6 +52,8 @@ class Stage:
     folder: Path
     program: Path
     stranger: Path
+    repository: Repository
+    driver: subprocess.Popen[str]
 
     def run(
         self, program: str, *words: str, kubeconfig: Path | None = None, **more: str
@@ -70,6 +73,47 @@ class Stage:
         command = [str(PROGRAMS / program), *words]
         return subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, text=True, check=False)
 
+    def module(self, what: str, /, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
+        """What a module returns, without a play around it."""
+        access = {"program": str(self.program)}
+        access |= {} if what == "node_agent" else {"kubeconfig": str(self.served.kubeconfig)}
+        given = {"module": what, "arguments": access | arguments, "check": check}
+        assert self.driver.stdin is not None and self.driver.stdout is not None
+        self.driver.stdin.write(json.dumps(given) + "\n")
+        self.driver.stdin.flush()
+        found: dict[str, Any] = json.loads(self.driver.stdout.readline())
+        return found
+
+    def changes(self, what: str, /, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
+        """As :meth:`module`, where it changes something."""
+        found = self.module(what, check=check, **arguments)
+        assert found.get("changed") is True and "failed" not in found, found
+        return found
+
+    def keeps(self, what: str, /, **arguments: Any) -> dict[str, Any]:
+        """As :meth:`module`, where it changes nothing."""
+        found = self.module(what, **arguments)
+        assert found.get("changed") is False and "failed" not in found, found
+        return found
+
+    def fails(self, what: str, /, **arguments: Any) -> dict[str, Any]:
+        found = self.module(what, **arguments)
+        assert found.get("failed") is True, found
+        return found
+
+
+@contextlib.contextmanager
+def driving(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start the driver of modules, and end it."""
+    environment = os.environ | {"PYTHONPATH": str(folder / "collections")}
+    command = [sys.executable, str(Path(__file__).with_name("driver.py"))]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, cwd=folder, text=True, **pipes) as driver:
+        try:
+            yield driver
+        finally:
+            driver.terminate()
+
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
@@ -77,16 +121,18 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     gitops = GitOpsSettings(folder / "mirrors", allow_local_repos=True, application=AppSettings(poll_s=600))
     settings = ClusterSettings(nodes=1, node_labels=LABELS)
     with preloaded(folder) as program, served_cluster(folder, settings, gitops, HubSettings()) as served:
-        _fill(served, folder)
+        repository = _fill(served, folder)
         (folder / "collections/ansible_collections/syncline").mkdir(parents=True)
         (folder / "collections/ansible_collections/syncline/syncline").symlink_to(ROOT / "integrations/ansible")
         (folder / "cluster.syncline.yml").write_text(INVENTORY)
         (folder / "root").mkdir()
-        yield Stage(served, folder, program, _stranger(served, folder))
+        with driving(folder) as driver:
+            yield Stage(served, folder, program, _stranger(served, folder), repository, driver)
 
 
-def _fill(served: Served, folder: Path) -> None:
-    """Pools with machines, an Application, a pod that no controller replaces, a cluster that a Placement selects."""
+def _fill(served: Served, folder: Path) -> Repository:
+    """Pools with machines, an Application, a pod that no controller replaces, a cluster that a Placement selects;
+    return the Application's repository."""
     repository = Repository(folder / "shop")
     repository.commit(menu=CONFIG % "tomato", web=WEB)
     source = {"repoURL": str(repository.folder), "path": ".", "targetRevision": "HEAD"}
@@ -130,6 +176,7 @@ def _fill(served: Served, folder: Path) -> None:
         await reached(transport, decisions, lambda: [one for one in items(decisions) if one.get("status")])
 
     asyncio.run_coroutine_threadsafe(settled(), served.loop).result(2 * START_S)
+    return repository
 
 
 def _make(served: Served, path: str, version: str, kind: str, name: str, spec: Any = None) -> None:
@@ -152,27 +199,108 @@ def _stranger(served: Served, folder: Path) -> Path:
     return path
 
 
-def test_each_module_changes_once_shows_what_and_nothing_in_check_mode(stage: Stage) -> None:
-    given = {
-        "program": str(stage.program),
-        "kubeconfig": str(stage.served.kubeconfig),
-        "folder": str(stage.folder),
-        "stranger": str(stage.stranger),
-    }
+def test_a_play_has_the_inventory_the_programs_words_and_a_journal(stage: Stage) -> None:
+    given = {"program": str(stage.program), "kubeconfig": str(stage.served.kubeconfig)}
     playbook = str(Path(__file__).with_name("playbook.yml"))
     done = stage.run("ansible-playbook", "-i", "cluster.syncline.yml", "--diff", "-e", json.dumps(given), playbook)
     assert done.returncode == 0, done.stdout + done.stderr
     assert '+    "soup": "tomato"' in done.stdout or '"object": "/ConfigMap/shop/menu"' in done.stdout
-    assert '-  "schedulable": true' in done.stdout and '+  "schedulable": false' in done.stdout
-    assert (stage.folder / "edge.kubeconfig").stat().st_mode & 0o777 == 0o600
     entries = [json.loads(line) for line in (stage.folder / "journal.jsonl").read_text().splitlines()]
     assert all(list(one) == ["when", "who", "subject", "what", "why"] for one in entries), "as base/journal.py has it"
     seen = {(one["what"], one["why"].partition(":")[0]) for one in entries}
-    assert ("syncline.syncline.application_sync changed", "A sync") in seen
-    assert ("syncline.syncline.application_sync ok", "A second sync") in seen
+    assert ("syncline.syncline.application_sync changed", "Check mode plans a sync") in seen
+    assert ("syncline.syncline.application_info ok", "It changes nothing") in seen
     assert (entries[0]["what"], entries[-1]["what"]) == ("play began", "play ended")
     secret = [one["why"] for one in entries if one["what"].startswith("ansible.builtin.fail")]
     assert secret == ["A secret in a failure: hidden by no_log"]
+
+
+def _objects(plan: dict[str, Any]) -> list[str]:
+    return [one["object"] for one in plan["actions"]]
+
+
+def _operation(stage: Stage) -> Any:
+    """The Application's last operation."""
+    found = ask(stage.served, "GET", "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/shop")
+    return found["status"]["operationState"]["operation"]
+
+
+def test_an_application_is_planned_synced_once_and_again_on_demand(stage: Stage) -> None:
+    found = stage.fails("plan", name="shop", fail_on=["changes"])
+    assert found["verdict"] == "changes" and found["msg"].startswith("the plan of argocd/shop is: changes")
+    assert "/ConfigMap/shop/menu" in [one["object"] for wave in found["waves"] for one in wave["actions"]]
+    planned = stage.changes("application_sync", check=True, name="shop", resources=[":ConfigMap:menu"])
+    assert _objects(planned["plan"]) == ["/Namespace//shop", "/ConfigMap/shop/menu"]
+    (before,) = stage.keeps("application_info", name="shop")["applications"]
+    assert before["sync"] == "OutOfSync" and before["operation"]["phase"] == ""
+    wait = {"wait_healthy": True, "timeout": START_S}
+    synced = stage.changes("application_sync", name="shop", strategy="apply", info={"by": "a play"}, **wait)
+    assert (synced["application"]["sync"], synced["application"]["health"]) == ("Synced", "Healthy")
+    stage.keeps("application_wait", name="shop", timeout=START_S, **{"for": ["sync", "health"]})
+    again = stage.keeps("application_sync", name="shop", prune=True)
+    assert again["plan"]["verdict"] == "nothing to do" and "application" not in again
+    assert "apply" in _operation(stage)["sync"]["syncStrategy"]
+    more = stage.changes("application_sync", name="shop", always=True, strategy="hook", timeout=START_S)
+    assert more["plan"]["verdict"] == "nothing to do" and "hook" in _operation(stage)["sync"]["syncStrategy"]
+    stage.repository.commit(menu=CONFIG % "potato", web=WEB)
+    dry = stage.keeps("application_sync", name="shop", dry_run=True, timeout=START_S)
+    assert _objects(dry["plan"]) == ["/ConfigMap/shop/menu"] and dry["application"]["operation"]["phase"] == "Succeeded"
+    menu = ask(stage.served, "GET", "/api/v1/namespaces/shop/configmaps/menu")
+    assert menu["data"]["soup"] == "tomato", "a dry run asks the API and changes no object"
+
+
+def test_holds_are_changed_once_and_those_of_others_never(stage: Stage) -> None:
+    holding = {"pools": ["worker", "master"], "reason": "disks"}
+    stage.changes("hold", check=True, length="2h", **holding)
+    made = stage.changes("hold", length="2h", **holding)
+    assert json.loads(made["diff"]["before"])["worker"] == [], "check mode holds nothing"
+    assert json.loads(made["diff"]["after"])["master"][0]["reason"] == "disks"
+    stage.keeps("hold", length="1h", **holding)
+    night = {"owner": "ops", "until": "2999-01-01T00:00:00Z", "reason": "night"}
+    paused = stage.changes("pool", name="worker", paused=True, **night)
+    assert paused["pool"]["state"] == "Held" and len(paused["still_held_by"]) == 1
+    resumed = stage.changes("pool", name="worker", paused=False, wait_updated=True, timeout=START_S)
+    assert [hold["owner"] for hold in resumed["pool"]["holds"]] == ["ops"] and len(resumed["still_held_by"]) == 1
+    assert stage.changes("pool", name="master", paused=True, spec=True)["pool"]["paused"]
+    stage.keeps("pool", name="master", paused=True, spec=True)
+    assert not stage.changes("pool", name="master", paused=False, spec=True)["pool"]["paused"]
+    assert stage.keeps("pool_info", name="nowhere")["pools"] == [], "what is absent is an empty list"
+    forbidden = stage.fails("pool_info", name="worker", kubeconfig=str(stage.stranger))
+    assert "machineconfigpools" in forbidden["msg"] and "ask for a ClusterRole" in forbidden["msg"]
+
+
+def test_a_drain_is_planned_refused_by_name_and_made_once(stage: Stage) -> None:
+    refused = stage.fails("node_drain", name="node-1")
+    assert refused["blocked"] and "default/alone" in refused["msg"] and "--force" in refused["msg"]
+    planned = stage.changes("node_drain", check=True, name="node-1", force=True)
+    assert planned["schedulable"] and "default/alone" in planned["evicted"]
+    drained = stage.changes("node_drain", name="node-1", force=True, timeout=START_S)
+    assert drained["evicted"] == planned["evicted"] and not drained["schedulable"]
+    assert (json.loads(drained["diff"]["before"])["schedulable"], drained["schedulable"]) == (True, False)
+    assert stage.keeps("node_drain", name="node-1")["evicted"] == []
+    assert stage.changes("node_drain", name="node-1", state="uncordoned")["schedulable"]
+
+
+def test_a_node_joins_once_with_a_kubeconfig_and_an_agent(stage: Stage) -> None:
+    file = stage.folder / "edge.kubeconfig"
+    edge = {"name": "edge", "dest": str(file)}
+    stage.changes("node_join", check=True, **edge)
+    assert not file.exists()
+    joined = stage.changes("node_join", **edge)
+    assert joined["server"] == stage.served.url and file.stat().st_mode & 0o777 == 0o600
+    stage.keeps("node_join", **edge)
+    stage.changes("node_join", server="https://other.example:6443", **edge)
+    agent = {"node": "edge", "root": str(stage.folder / "root"), "kubeconfig_file": str(file)}
+    assert "--node edge" in stage.changes("node_agent", **agent)["unit"]
+    stage.keeps("node_agent", **agent)
+
+
+def test_a_cluster_is_accepted_once_and_denied_once(stage: Stage) -> None:
+    stage.changes("cluster_accept", check=True, name="us-1")
+    assert not stage.changes("cluster_accept", name="us-1")["cluster"]["accepted"]
+    assert stage.keeps("cluster_accept", name="us-1")["cluster"]["accepted"]
+    assert stage.changes("cluster_accept", name="us-1", state="denied")["cluster"]["accepted"]
+    assert not stage.keeps("cluster_accept", name="us-1", state="denied")["cluster"]["accepted"]
 
 
 def test_what_may_not_be_listed_fails_an_inventory_or_is_named_in_it(stage: Stage) -> None:
