@@ -18,6 +18,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 COMMANDS = (
+    "syncline.cli.ansible.capture",
     "syncline.cli.app.group",
     "syncline.cli.app.show",
     "syncline.cli.app.sync",

@@ -249,6 +249,27 @@ def test_an_application_is_planned_synced_once_and_again_on_demand(stage: Stage)
     assert menu["data"]["soup"] == "tomato", "a dry run asks the API and changes no object"
 
 
+def test_an_ansible_config_is_waited_for_read_and_refused_by_name(stage: Stage) -> None:
+    book = "- hosts: all\n%s  tasks:\n    - {name: the message, copy: {content: x, dest: /etc/motd}}\n"
+    path = "/apis/syncline.dev/v1alpha1/ansibleconfigs"
+    books = Repository(stage.folder / "books")
+    commit = books.commit(good=book % "", bad=book % "  serial: 1\n")
+    for name in ("good", "bad"):
+        spec = {"repository": {"repoURL": str(books.folder)}, "playbook": f"{name}.yaml", "pool": "worker"}
+        _make(stage.served, path, "syncline.dev/v1alpha1", "AnsibleConfig", name, spec)
+    waited = stage.keeps("ansible_config_wait", name="good", timeout=START_S)["ansible_config"]
+    assert waited["counts"] == {"nodes": 1, "applied": 1, "failing": 0} and waited["revision"] == commit
+    assert [(one["name"], one["phase"], one["tasks"][0]["task"]) for one in waited["nodes"]] == [
+        ("node-1", "Applied", "the message")
+    ]
+    refused = stage.fails("ansible_config_wait", name="bad", timeout=START_S)
+    assert "ansibleconfig/bad is Refused" in refused["msg"] and "bad.yaml:2: serial is refused" in refused["msg"]
+    listed = stage.keeps("ansible_config_info")["ansible_configs"]
+    assert [one["name"] for one in listed] == ["bad", "good"]
+    assert stage.keeps("ansible_config_info", name="none")["ansible_configs"] == []
+    assert stage.module("ansible_config_wait", check=True, name="good")["ansible_config"]["name"] == "good"
+
+
 def test_holds_are_changed_once_and_those_of_others_never(stage: Stage) -> None:
     holding = {"pools": ["worker", "master"], "reason": "disks"}
     stage.changes("hold", check=True, length="2h", **holding)

@@ -10,15 +10,17 @@ import click
 
 from syncline.base.clock import time_or_none
 from syncline.cli.access.connection import Connection, connection_options
+from syncline.cli.access.following import followed
 from syncline.cli.access.manifests import read_manifests
 from syncline.cli.frame.failure import BLOCKED, USAGE, CommandFailed
 from syncline.cli.frame.output import age, output_option, print_documents, print_names, print_table, table
 from syncline.kube import client
 from syncline.kube.kinds.ansible import ANSIBLE_CONFIG
-from syncline.kube.objects import Obj, dig, gvk_of, name_of
+from syncline.kube.objects import Obj, dig, generation, gvk_of, name_of
 from syncline.kube.text.durations import DurationError
 from syncline.machineconfig.ansible.content import MAX_BYTES, MAX_FILES, ContentError, File
 from syncline.machineconfig.ansible.examining import COLLECTIONS, examine
+from syncline.machineconfig.ansible.journal import IN_TROUBLE
 from syncline.machineconfig.ansible.plan import play_of, wanted_of
 from syncline.machineconfig.ansible.reading import Found
 
@@ -74,6 +76,59 @@ def get_ansible(name: str, output: str | None, kubeconfig: str | None, context: 
             print(f"{one['type']}: {one['status']} ({one['reason']}): {one['message']}")
         lines = [line for one in dig(found, "status", "nodeStatuses", default=()) for line in _node_rows(one, now)]
         print_table(table(NODE_HEADERS, lines), len(lines), "nodes")
+
+
+@click.command("wait")
+@click.argument("name", metavar="NAME")
+@click.option("--timeout", default=0.0, help="Seconds to wait; 0 is for ever.")
+@output_option("json", "yaml")
+@connection_options
+def wait_ansible(name: str, timeout: float, output: str | None, kubeconfig: str | None, context: str | None) -> None:
+    """Wait until all nodes of its pool have what an AnsibleConfig asks for now.
+
+    What it waits for is said on stderr. A commit that is not read yet is not waited for: each repository is looked at
+    every three minutes.
+
+    \b
+    Exit codes: 0 all nodes have it, 1 a node is in trouble or it is refused, 3 the time is over
+    Example:    syncline ansible wait chrony --timeout 3600
+    """
+    said: list[str] = []
+    with Connection(kubeconfig, context) as link:
+        for found in followed(link, link.resource(ANSIBLE_CONFIG), ("", name), timeout):
+            if found is None:
+                raise CommandFailed(f"AnsibleConfig {name} does not exist; `syncline ansible list` shows those that do")
+            left = outstanding(found)
+            if not left:
+                break
+            if left not in said:
+                said.append(left)
+                click.echo(f"waiting for ansibleconfig/{name}: {left}", err=True)
+        else:
+            last = said[-1] if said else "its state"
+            raise CommandFailed(f"timed out after {timeout:g} s waiting for ansibleconfig/{name}: {last}", BLOCKED)
+    if output:
+        print_documents(found, output)
+    else:
+        print(f"ansibleconfig/{name} applied: {dig(found, 'status', 'applied', default=0)} nodes")
+
+
+def outstanding(config: Obj) -> str:
+    """Return what the nodes of an AnsibleConfig still wait for; empty if all have it. Raises CommandFailed if it cannot
+    get there without a person."""
+    name, status = name_of(config), config.get("status") or {}
+    if status.get("observedGeneration") != generation(config):
+        return "its controller"
+    conditions = {one["type"]: one for one in status.get("conditions") or ()}
+    ready, applied = (conditions.get(kind) or {} for kind in ("Ready", "Applied"))
+    if ready.get("status") != "True":
+        raise CommandFailed(f"ansibleconfig/{name} is {ready.get('reason')}: {ready.get('message') or '-'}")
+    troubled = [one for one in status.get("nodeStatuses") or () if one.get("phase") in IN_TROUBLE]
+    if troubled:
+        first = troubled[0]
+        task = _task(first.get("failed") or next(iter(first.get("tasks") or ()), {}))
+        raise CommandFailed(f"ansibleconfig/{name} is {first['phase']} on {first['name']}: {task}")
+    return "" if applied.get("status") == "True" else str(applied.get("message") or "its nodes")
 
 
 @click.command("plan")
@@ -153,4 +208,4 @@ def _task(task: Obj) -> str:
     return f"{task.get('task', '')}{place}" + (f": {task['message']}" if task.get("message") else "")
 
 
-COMMANDS = (list_ansible, get_ansible, plan_ansible_config)
+COMMANDS = (list_ansible, get_ansible, wait_ansible, plan_ansible_config)
