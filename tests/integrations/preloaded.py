@@ -23,6 +23,7 @@ COMMANDS = (
     "syncline.cli.app.show",
     "syncline.cli.app.sync",
     "syncline.cli.app.wait",
+    "syncline.cli.fleet.join",
     "syncline.cli.inventory",
     "syncline.cli.machines.node",
     "syncline.cli.machines.nodeinstall",

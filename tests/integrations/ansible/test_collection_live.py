@@ -84,15 +84,20 @@ class Stage:
         found: dict[str, Any] = json.loads(self.driver.stdout.readline())
         return found
 
+    def line(self) -> str:
+        """A line with which a cluster joins this hub."""
+        words = [str(self.program), "hub", "token", "--kubeconfig", str(self.served.kubeconfig)]
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
     def changes(self, what: str, /, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
         """As :meth:`module`, where it changes something."""
         found = self.module(what, check=check, **arguments)
         assert found.get("changed") is True and "failed" not in found, found
         return found
 
-    def keeps(self, what: str, /, **arguments: Any) -> dict[str, Any]:
+    def keeps(self, what: str, /, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
         """As :meth:`module`, where it changes nothing."""
-        found = self.module(what, **arguments)
+        found = self.module(what, check=check, **arguments)
         assert found.get("changed") is False and "failed" not in found, found
         return found
 
@@ -105,7 +110,7 @@ class Stage:
 @contextlib.contextmanager
 def driving(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """Start the driver of modules, and end it."""
-    environment = os.environ | {"PYTHONPATH": str(folder / "collections")}
+    environment = os.environ | {"PYTHONPATH": str(folder / "collections"), "SYNCLINE_HOME": str(folder / "joined")}
     command = [sys.executable, str(Path(__file__).with_name("driver.py"))]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, env=environment, cwd=folder, text=True, **pipes) as driver:
@@ -314,6 +319,19 @@ def test_a_node_joins_once_with_a_kubeconfig_and_an_agent(stage: Stage) -> None:
     agent = {"node": "edge", "root": str(stage.folder / "root"), "kubeconfig_file": str(file)}
     assert "--node edge" in stage.changes("node_agent", **agent)["unit"]
     stage.keeps("node_agent", **agent)
+
+
+def test_a_cluster_joins_once_and_its_line_is_nowhere(stage: Stage) -> None:
+    line = stage.line()
+    join = {"name": "eu-9", "line": line}
+    assert not stage.changes("cluster_join", check=True, **join)["joined"]
+    waits = stage.fails("cluster_join", timeout=1, **join)
+    assert line not in json.dumps(waits) and "eu-9" in waits["msg"]
+    stage.changes("cluster_accept", name="eu-9")
+    assert stage.changes("cluster_join", timeout=START_S, **join)["joined"]
+    again = stage.keeps("cluster_join", timeout=START_S, **join)
+    assert again["hub"] == stage.served.url and line not in json.dumps(again)
+    assert stage.keeps("cluster_join", check=True, **join)["joined"]
 
 
 def test_a_cluster_is_accepted_once_and_denied_once(stage: Stage) -> None:

@@ -37,12 +37,15 @@ class Program:
             if module.params.get(option):
                 self._access += ["--" + option, module.params[option]]
 
-    def run(self, words: Sequence[str], codes: Collection[int] = (0,), missing: str = "") -> tuple[int, str]:
+    def run(
+        self, words: Sequence[str], codes: Collection[int] = (0,), missing: str = "", given: str | None = None
+    ) -> tuple[int, str]:
         """Return exit code and standard output; another code than ``codes`` fails the module with the program's words.
 
-        ``missing``: the beginning of an error that is no failure; then the code is returned, and no output.
+        ``missing``: the beginning of an error that is no failure; then the code is returned, and no output. ``given``:
+        its standard input, for what may not stand among the words.
         """
-        code, out, err = self.module.run_command([self.path, *words, *self._access])
+        code, out, err = self.module.run_command([self.path, *words, *self._access], data=given)
         said = [line for line in err.splitlines() if line.strip()]
         for line in said:
             if line.startswith(WARNING):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -52,6 +53,8 @@ ID_LENGTH: Final = 5
     help="secret: also in Secrets of this cluster, as upstream's agents, for `syncline agent --in-cluster`.",
 )
 @click.option("--no-run", is_flag=True, help="End when the cluster has joined; `syncline agent` runs it then.")
+@click.option("--dry-run", is_flag=True, help="Say whether it has joined already; propose nothing.")
+@click.option("--json", "as_json", is_flag=True, help="With --no-run or --dry-run: print what was there as JSON.")
 def join(
     line: str,
     name: str,
@@ -63,6 +66,8 @@ def join(
     certificate_seconds: int,
     credentials: str,
     no_run: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> int:
     """Join this cluster to a hub with a LINE that `syncline hub token` printed there (-: read it from standard input).
 
@@ -81,6 +86,12 @@ def join(
     ):
         if problem:
             raise CommandFailed(problem, USAGE)
+    if as_json and not (no_run or dry_run):
+        raise CommandFailed("--json goes with --no-run or --dry-run", USAGE)
+    joined_before = _has_joined(invitation, name)
+    if dry_run:
+        _report(invitation, name, joined_before, as_json=as_json, dry_run=True)
+        return 0
     place, joining = registered(
         state_directory(), invitation, name, own_kubeconfig(kubeconfig), context or "", proxy_url
     )
@@ -112,10 +123,29 @@ def join(
             await asyncio.gather(joined, return_exceptions=True)
             return 1
         joined.result()
-        click.echo("`syncline agent` runs it")
+        _report(invitation, name, joined_before, as_json=as_json)
         return 0
 
     return run_until_stopped(body)
+
+
+def _has_joined(invitation: Invitation, name: str) -> bool:
+    """Return whether the agent has an access of its own to the hub. Raises CommandFailed."""
+    try:
+        return place_of(state_directory(), invitation.server, name).hub() is not None
+    except (PlaceError, OSError) as error:
+        raise CommandFailed(str(error)) from error
+
+
+def _report(invitation: Invitation, name: str, before: bool, *, as_json: bool, dry_run: bool = False) -> None:
+    """Print the result. ``before``: whether it had joined already."""
+    if as_json:
+        found = {"cluster": name, "hub": invitation.server, "joinedBefore": before, "joined": before or not dry_run}
+        click.echo(json.dumps(found))
+    elif dry_run:
+        click.echo(f"{name} has joined {invitation.server}" if before else f"{name} would join {invitation.server}")
+    else:
+        click.echo("`syncline agent` runs it")
 
 
 def agent_of(line: str, name: str, kubeconfig: str) -> Agent:
