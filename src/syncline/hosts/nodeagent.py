@@ -63,6 +63,7 @@ from syncline.machineconfig.agent.steps import (
     StoreConfig,
     WriteFiles,
 )
+from syncline.machineconfig.ansible.running import StillRuns, WantsReboot
 from syncline.machineconfig.names import CURRENT, DESIRED, DESIRED_DRAIN, DONE, FAILED_STATES, LAST_DRAIN, REASON, STATE
 from syncline.machineconfig.pinned.controller import pinned_images_controller
 from syncline.machineconfig.pinned.plan import PinnedObserved, plan_pinned
@@ -161,8 +162,10 @@ def _gated(agent: Controller[AgentObserved], gate: _Gate) -> Controller[AgentObs
     ) -> tuple[AgentObserved, Plan] | None:
         for result in results:
             if isinstance(result.action, HOST_STEPS):
-                done = _value(result.value, "done") if result.ok else f"failed: {result.error}"
-                log.log(logging.INFO if result.ok else logging.ERROR, "%s: %s", result.action.describe(), done)
+                goes_on = isinstance(result.error, WantsReboot | StillRuns)
+                done = _value(result.value, "done") if result.ok else f"{'' if goes_on else 'failed: '}{result.error}"
+                level = logging.INFO if result.ok or goes_on else logging.ERROR
+                log.log(level, "%s: %s", result.action.describe(), done)
         further = settle_agent(observed, plan, results, now)
         return None if further is None else (further[0], logged(further[1]))
 
