@@ -26,7 +26,7 @@ def describe_races(answer: Answer) -> str:
                 f"{one.race.look.kind.kind} {one.race.best.name}",
                 _maker(one.race),
                 str(one.explored.schedules),
-                str(one.explored.bad(one.race.best.name)),
+                str(one.explored.bad(one.race.good)),
                 _cure(one),
             )
             for one in answer.examined
@@ -49,22 +49,23 @@ def _cure(one: Examined) -> str:
 
 
 def _described(one: Examined) -> Iterator[str]:
-    race, best = one.race, one.race.best.name
+    race, good = one.race, one.race.good
     yield f"{race.reason}; {race.consequence}."
     sources = dict.fromkeys((race.look.source or race.line.source, race.best.source))
     yield f"  sources: {', '.join(sources)}"
     if race.circle:
-        yield f"  {race.maker.package} waits for {race.circle}, which {race.reader.package} brings itself"
-    yield f"  as it is: {_counted(one.explored, best)}"
+        said = f"{race.maker.package} waits for {race.circle}, which {race.reader.package} brings itself"
+        yield f"  no order gives it for sure: {said}; {race.target.name} can be there before"
+    yield f"  as it is: {_counted(one.explored, good)}"
     if one.seed is not None:
         yield f"  schedule of seed {one.seed}: {'; '.join(drawn(one.course, one.seed)[0])}"
     yield from _plays(one.plays)
     for each in one.tried:
-        yield from _tried(each, best, smallest=each is one.cure)
+        yield from _tried(each, good, smallest=each is one.cure)
 
 
-def _counted(found: Explored, best: str) -> str:
-    bad, stuck = found.bad(best), found.stuck
+def _counted(found: Explored, good: frozenset[str]) -> str:
+    bad, stuck = found.bad(good), found.stuck
     text = f"{found.schedules} schedules in {found.states} distinct states: "
     if not found.whole:
         return f"{text}not all of them were explored"
@@ -82,13 +83,13 @@ def _plays(plays: Sequence[Once]) -> Iterator[str]:
             yield from (f"      {wait}" for wait in play.waits)
 
 
-def _tried(one: Tried, best: str, *, smallest: bool) -> Iterator[str]:
+def _tried(one: Tried, good: frozenset[str], *, smallest: bool) -> Iterator[str]:
     count = f"{len(one.ordering.edits)} edit{'s' if len(one.ordering.edits) != 1 else ''}"
-    verdict = "is not enough"
-    if one.rules_out(best):
+    verdict = "is not proved" if one.plays else "is not enough"
+    if one.rules_out(good):
         verdict = "rules it out, the smallest" if smallest else "rules it out" if one.plays else "would rule it out"
     yield f"  {one.ordering.name} ({count}) {verdict}: {one.ordering.text}"
-    yield f"    {one.wrong or _counted(one.explored, best)}"
+    yield f"    {one.wrong or _counted(one.explored, good)}"
     if smallest:
         yield from (f"    {edit}" for edit in one.ordering.edits)
     yield from _plays(one.plays)
@@ -116,11 +117,11 @@ def races_document(answer: Answer) -> dict[str, Any]:
 
 
 def _examined(one: Examined) -> Obj:
-    best = one.race.best.name
+    good = one.race.good
     cure = one.cure
     return {
         "ruledOut": one.ruled_out,
-        "explored": _counts(one.explored, best),
+        "explored": _counts(one.explored, good),
         "seed": one.seed,
         "order": drawn(one.course, one.seed)[0] if one.seed is not None else [],
         "rehearsed": [_once(each) for each in one.plays],
@@ -131,8 +132,8 @@ def _examined(one: Examined) -> Obj:
                 "text": each.ordering.text,
                 "edits": [str(edit) for edit in each.ordering.edits],
                 "values": each.ordering.layer,
-                "rulesOut": each.rules_out(best),
-                "explored": _counts(each.explored, best),
+                "rulesOut": each.rules_out(good),
+                "explored": _counts(each.explored, good),
                 "rehearsed": [_once(play) for play in each.plays],
                 "wrong": each.wrong,
             }
@@ -141,11 +142,12 @@ def _examined(one: Examined) -> Obj:
     }
 
 
-def _counts(found: Explored, best: str) -> Obj:
+def _counts(found: Explored, good: frozenset[str]) -> Obj:
     return {
         "schedules": found.schedules,
+        "taken": dict(found.taken),
         "states": found.states,
-        "bad": found.bad(best),
+        "bad": found.bad(good),
         "stuck": found.stuck,
         "stuckAt": list(found.stuck_at),
         "whole": found.whole,

@@ -50,10 +50,10 @@ class Tried:
     plays: tuple[Once, ...] = ()
     wrong: str = ""
 
-    def rules_out(self, best: str) -> bool:
+    def rules_out(self, good: frozenset[str]) -> bool:
         """Return whether no explored schedule ends badly, and no rehearsed one did."""
-        clean = not self.wrong and self.explored.whole and not self.explored.stuck and not self.explored.bad(best)
-        return clean and all(one.taken == best for one in self.plays)
+        clean = not self.wrong and self.explored.whole and not self.explored.stuck and not self.explored.bad(good)
+        return clean and all(one.taken in good for one in self.plays)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,12 @@ class Examined:
     @property
     def ruled_out(self) -> bool:
         """Whether the pattern's own order rules it out."""
-        return not self.explored.bad(self.race.best.name) and not self.explored.stuck
+        return not self.explored.bad(self.race.good) and not self.explored.stuck
 
     @property
     def cure(self) -> Tried | None:
         """The smallest ordering that rules it out."""
-        return next((one for one in self.tried if one.rules_out(self.race.best.name)), None)
+        return next((one for one in self.tried if one.rules_out(self.race.good)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Answer:
     @property
     def outcome(self) -> Outcome:
         """UNSAFE: a schedule ends badly; BLOCKED: one never ends."""
-        if any(one.explored.bad(one.race.best.name) for one in self.examined):
+        if any(one.explored.bad(one.race.good) for one in self.examined):
             return Outcome.UNSAFE
         return Outcome.BLOCKED if any(one.explored.stuck for one in self.examined) else Outcome.SAFE
 
@@ -104,17 +104,17 @@ class _Examining:
     def examine(self, found: Found, objects: list[Obj], race: Race, *, rehearse: bool) -> Examined:
         made = course(race, found.operators, held(objects))
         whole = explored(made)
-        if not whole.bad(race.best.name):
+        if not whole.bad(race.good):
             return Examined(race, made, whole)
-        seed = self.settings.seed if self.settings.seed is not None else seed_for(made, best=False)
-        against = seed_for(made, best=True)
+        seed = self.settings.seed if self.settings.seed is not None else seed_for(made, race.good, ends_well=False)
+        against = seed_for(made, race.good, ends_well=True)
         orders = [drawn(made, each)[0] for each in (seed, against) if each is not None] if rehearse else []
         plays = tuple(self._play(race, order, {}) for order in orders)
         tried: list[Tried] = []
         for ordering in orderings(race, self.values, objects):
             one = self._explored(found, race, ordering)
-            proved = any(each.rules_out(race.best.name) for each in tried)
-            if one.rules_out(race.best.name) and (self.settings.every or not proved):
+            proved = any(each.rules_out(race.good) for each in tried)
+            if one.rules_out(race.good) and (self.settings.every or not proved):
                 one = replace(one, plays=tuple(self._play(race, order, ordering.layer) for order in orders))
             tried.append(one)
         return Examined(race, made, whole, seed, plays, tuple(tried))

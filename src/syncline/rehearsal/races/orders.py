@@ -7,7 +7,7 @@ else may come in any order, however long it takes. Orders that lead to the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -59,9 +59,9 @@ class Explored:
     stuck_at: tuple[str, ...] = ()
     whole: bool = True
 
-    def bad(self, best: str) -> int:
-        """Return how many schedules end without the best."""
-        return sum(count for what, count in self.taken.items() if what != best)
+    def bad(self, good: Collection[str]) -> int:
+        """Return in how many schedules the reader takes nothing good."""
+        return sum(count for what, count in self.taken.items() if what not in good)
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -250,10 +250,11 @@ def drawn(found: Course, seed: int) -> tuple[list[str], str]:
     return order, took
 
 
-def seed_for(found: Course, *, best: bool) -> int | None:
-    """Return the first seed whose order ends with the best, or without it; None: no seed up to :data:`MOST_SEEDS`."""
+def seed_for(found: Course, good: Collection[str], *, ends_well: bool) -> int | None:
+    """Return the first seed whose order ends with something good, or without; None: no seed up to
+    :data:`MOST_SEEDS`."""
     for seed in range(1, MOST_SEEDS + 1):
         _, took = drawn(found, seed)
-        if took and (took == min(found.makes, key=lambda one: one[1])[2]) is best:
+        if took and (took in good) is ends_well:
             return seed
     return None

@@ -71,7 +71,7 @@ def orderings(race: Race, values: Obj, objects: Sequence[Obj]) -> tuple[Ordering
 def _ideas(
     race: Race, given: Any, reader: str | int, maker: str | int, before: int, later: tuple[Edit, ...]
 ) -> Iterator[tuple[str, str, tuple[Edit, ...]]]:
-    best, first, second = race.best, race.maker.subscription.name, race.reader.subscription.name
+    best, first, second = race.target, race.maker.subscription.name, race.reader.subscription.name
     what = f"{best.kind.kind} {best.name}"
     yield "wave", f"{second} in a wave after {first}", later
     annotations = dig(given[reader], "annotations") or {}
@@ -90,7 +90,7 @@ def _ideas(
 
 def _with_gate(before: str, race: Race) -> str:
     """Return the annotation with one more gate."""
-    best = race.best
+    best = race.target
     if best.kind in _GATES:
         gate = f"{{gate: {_GATES[best.kind]}, name: {best.name}}}"
     else:

@@ -21,6 +21,8 @@ from syncline.patterns.operators.resolver.resolve import Request, resolve
 
 MOST_ROUNDS: Final = 10
 """How often operators that are subscribed to by operators are looked for."""
+OPEN: Final = "openshift-operators"
+"""Where OpenShift has a group for operators of all namespaces."""
 MOST_SUBSCRIPTIONS: Final = 500
 
 
@@ -88,6 +90,8 @@ def _resolve(
     }
     subscriptions = [one for one in here if ref_of(one) in asked.values()]
     groups = [one for one in here if gvk_of(one).group_kind == GROUPS]
+    if namespace == OPEN and not groups:
+        groups = [{"metadata": {"name": "global-operators", "namespace": OPEN}, "spec": {}}]
     answer = resolve(Request(namespace, subscriptions, {}, groups, _usable(found.catalogs, namespace)))
     bundles = {one.package: one for one in _bundles(answer.steps)}
     for package, ref in asked.items():

@@ -44,8 +44,7 @@ class Made:
 @dataclass(frozen=True, slots=True)
 class Race:
     """``reader`` looks once, in ``line``, and ``made`` is what ``maker`` makes of it, the preferred one first.
-    ``instead``: what it takes if it looks before, :data:`NOTHING` or an object; ``circle``: the definition that the
-    maker waits for and the reader itself brings, if that is so."""
+    ``instead``: what it takes if it looks before, :data:`NOTHING` or an object."""
 
     reader: Foreseen
     line: Line
@@ -53,11 +52,26 @@ class Race:
     maker: Foreseen
     made: tuple[Made, ...]
     instead: tuple[str, ...]
-    circle: str = ""
 
     @property
     def best(self) -> Made:
         return self.made[0]
+
+    @property
+    def circle(self) -> str:
+        """The definition that the maker of the best waits for, and the reader itself brings; "" without. Then no order
+        of the two gives the best for sure."""
+        return _circle(self.best, self.reader)
+
+    @property
+    def target(self) -> Made:
+        """What an order can have there before the reader looks: the best that is not in a circle, if there is one."""
+        return next((one for one in self.made if not _circle(one, self.reader)), self.best)
+
+    @property
+    def good(self) -> frozenset[str]:
+        """What the reader may take: the best, or in a circle what is as good as its target."""
+        return frozenset(one.name for one in self.made if one.rank <= self.target.rank)
 
     @property
     def reason(self) -> str:
@@ -120,7 +134,7 @@ def races(operators: Sequence[Foreseen], there: Sequence[Obj] = ()) -> Found:
                     if not mine or maker == reader:
                         continue
                     if instead := _instead(line, look, mine, made, others):
-                        found.append(Race(reader, line, look, maker, mine, instead, _circle(mine[0], reader)))
+                        found.append(Race(reader, line, look, maker, mine, instead))
                     else:
                         waiting.append(Waiting(reader.package, maker.package, f"{look.kind.kind} {mine[0].name}"))
     return Found(tuple(found[:MOST_RACES]), tuple(waiting), looks, tuple(operators))
