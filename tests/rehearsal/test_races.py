@@ -19,6 +19,7 @@ from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import dump, load
 from syncline.patterns.operators.racing.foreseen import foreseen
 from syncline.patterns.operators.racing.pairs import Race, races
+from syncline.rehearsal.races.examining import Examined
 from syncline.rehearsal.races.holding import held
 from syncline.rehearsal.races.orders import Course, course, drawn, explored, seed_for
 from syncline.rehearsal.races.proposing import orderings
@@ -139,3 +140,21 @@ def test_the_race_of_the_scene_is_rehearsed_and_its_smallest_ordering_proved(
     gate = next(each for each in one["orderings"] if each["name"] == "gate")
     assert {play["taken"] for play in gate["rehearsed"]} <= GOOD
     assert [play["order"] for play in gate["rehearsed"]] == [bad["order"], well["order"]], "both orders were forced"
+
+
+def test_rehearse_looks_for_races_of_the_pattern_in_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = Shell(capsys, [])
+    assert "allowed: the folder of a pattern" in said("rehearse", str(tmp_path), "--races", code=2)
+    (tmp_path / "values-global.yaml").write_text(dump(SHARED | {"main": {"clusterGroupName": "hub"}}))
+    (tmp_path / "values-hub.yaml").write_text(dump(_group("openshift-cert-manager-operator")))
+    found = said("rehearse", str(tmp_path), "--races", "--catalog", CATALOGUE)
+    assert found.startswith("safe: pairs whose outcome depends on their order: 0, of 1 operators")
+
+
+def test_an_exploration_of_too_many_states_says_so_and_rules_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    race, found, _ = _course(_group("openshift-cert-manager-operator", "opentelemetry-product"))
+    monkeypatch.setattr("syncline.rehearsal.races.orders.MOST_STATES", 10)
+    cut = explored(found)
+    assert not cut.whole and not Examined(race, found, cut).ruled_out

@@ -71,7 +71,7 @@ class Examined:
     @property
     def ruled_out(self) -> bool:
         """Whether the pattern's own order rules it out."""
-        return not self.explored.bad(self.race.good) and not self.explored.stuck
+        return self.explored.whole and not self.explored.bad(self.race.good) and not self.explored.stuck
 
     @property
     def cure(self) -> Tried | None:

@@ -225,8 +225,10 @@ def explored(found: Course) -> Explored:
                 now = _taken(found, done, masks.place) if each == read else took
                 key = (done | 1 << each, now)
                 later[key] = later.get(key, 0) + count
+            if states + len(later) > MOST_STATES:
+                whole = False
+                break
         ways, states = later, states + len(later)
-        whole = states <= MOST_STATES
     left = sorted({name for done in stuck for name in names if not done & masks.place[name]})
     schedules = sum(taken.values()) + sum(stuck.values())
     return Explored(schedules, states, dict(sorted(taken.items())), sum(stuck.values()), tuple(left), whole)
