@@ -19,7 +19,8 @@ from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import dump, load
 from syncline.patterns.operators.racing.foreseen import foreseen
 from syncline.patterns.operators.racing.pairs import Race, races
-from syncline.rehearsal.races.examining import Examined
+from syncline.rehearsal.answer.answer import Outcome
+from syncline.rehearsal.races.examining import Answer, Examined
 from syncline.rehearsal.races.holding import held
 from syncline.rehearsal.races.orders import Course, course, drawn, explored, seed_for
 from syncline.rehearsal.races.proposing import orderings
@@ -158,3 +159,4 @@ def test_an_exploration_of_too_many_states_says_so_and_rules_nothing_out(monkeyp
     monkeypatch.setattr("syncline.rehearsal.races.orders.MOST_STATES", 10)
     cut = explored(found)
     assert not cut.whole and not Examined(race, found, cut).ruled_out
+    assert Answer(races([race.reader, race.maker]), (Examined(race, found, cut),)).outcome is Outcome.UNSAFE

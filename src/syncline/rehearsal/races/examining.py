@@ -87,8 +87,8 @@ class Answer:
 
     @property
     def outcome(self) -> Outcome:
-        """UNSAFE: a schedule ends badly; BLOCKED: one never ends."""
-        if any(one.explored.bad(one.race.good) for one in self.examined):
+        """UNSAFE: a schedule ends badly, or not all could be explored; BLOCKED: one never ends."""
+        if any(one.explored.bad(one.race.good) or not one.explored.whole for one in self.examined):
             return Outcome.UNSAFE
         return Outcome.BLOCKED if any(one.explored.stuck for one in self.examined) else Outcome.SAFE
 
