@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from syncline.cli.rehearse.command import resumed
 from syncline.rehearsal.answer.answer import Answer, Outcome
 from syncline.rehearsal.disturbing import read_faults
 from syncline.rehearsal.exploring import Bounds, explored
@@ -53,8 +54,8 @@ def test_what_breaks_is_shortened_to_the_fault_that_breaks_it(tmp_path: Path) ->
         dies = any(fault.kind.startswith("kill") for fault in asked.schedule.faults)
         return (replace(safe, outcome=Outcome.BLOCKED, headline="it waits") if dies else safe), record
 
-    found = explored(ASKED, Outcome.SAFE, play, Bounds(50))
-    assert len(found.broken) == 3 and found.schedules < 50
+    found = explored(ASKED, Outcome.SAFE, play, Bounds(100))
+    assert len(found.broken) == 3 and found.schedules < 100
     shortest = found.broken[0]
     assert shortest.schedule in ("rehearsal; kill@1", "rehearsal; kill-before@1")
     assert shortest.shrunk_from != shortest.schedule
@@ -64,6 +65,27 @@ def test_an_exploration_ends_when_its_time_is_used_up(tmp_path: Path) -> None:
     rehearsal = Rehearsal(Settings(ranged=False), tmp_path)
     found = explored(ASKED, Outcome.SAFE, rehearsal._one, Bounds(5, lambda: True))
     assert (found.schedules, found.distinct) == (0, 1)
+
+
+def test_an_exploration_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+    """With other processes, and it finds the same."""
+    file, played = tmp_path / "kept", list[str]()
+    rehearsal = Rehearsal(Settings(ranged=False), tmp_path)
+
+    def play(asked: Asked) -> tuple[Answer, Record]:
+        played.append(str(asked.schedule))
+        return rehearsal._one(asked)
+
+    whole = explored(ASKED, Outcome.SAFE, play, resumed(Bounds(4, processes=2), ASKED, file))
+    lines = file.read_text().splitlines(keepends=True)
+    assert len(lines) == 5 and whole.schedules == 4 and whole.left < whole.pairs
+    file.write_text("".join(lines[:3]) + lines[3][:20])
+    played.clear()
+    assert explored(ASKED, Outcome.SAFE, play, resumed(Bounds(4), ASKED, file)) == whole
+    assert len(played) == 3, "the undisturbed one, and two that were lost"
+    assert file.read_text().splitlines(keepends=True) == lines
+    with pytest.raises(ScenarioError, match=r"it explores question '.*'; give the file of this|was asked for"):
+        resumed(Bounds(4), replace(ASKED, seed=2), file)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -11,7 +12,7 @@ from tests.rehearsal.planted.planting import BUGS, Bug
 
 from syncline.rehearsal.faults import AROUND, AT_WRITES, Schedule, by_name
 from syncline.rehearsal.guided.accesses import Place, Turn
-from syncline.rehearsal.guided.batches import Exploration
+from syncline.rehearsal.guided.batches import Batch, Exploration
 from syncline.rehearsal.guided.conflicts import Conflict, Order, conflicts
 from syncline.rehearsal.guided.drawing import BLIND, Guide
 from syncline.rehearsal.guided.keeping import Kept, KeptError
@@ -137,30 +138,31 @@ def found(exploration: Exploration, total: int) -> Iterator[int]:  # type: ignor
 
 
 def test_exploration_finds_a_planted_bug() -> None:
-    bug = next(one for one in BUGS if one.name == "agent")
+    bug = next(one for one in BUGS if one.name == "drain")
     with bug.planted():
-        exploration = Exploration(EXPLORER, bug.scenario, traced, size=8)
-        assert next(found(exploration, 8), None) is not None
+        exploration = Exploration(replace(EXPLORER, rests=False), bug.scenario, traced, size=16)
+        assert next(found(exploration, 16), None) is not None
 
 
 def test_neither_processes_nor_interruptions_change_what_is_run(gentle: Exploration) -> None:  # type: ignore[type-arg]
-    def figures(kept: Kept) -> list[tuple[int, int, int, int, int]]:
-        each = sorted(kept.batches.items())
+    def figures(kept: Kept[Batch]) -> list[tuple[int, int, int, int, int]]:
+        each = sorted(kept.parts.items())
         return [(number, one.schedules, one.merged, one.states, one.checks) for number, one in each]
 
-    alone = Exploration(EXPLORER, "gentle", traced, size=3)
-    whole, parts = Kept(alone.about()), Kept(alone.about())
-    for batch in alone.batches(9, {}):
+    alone = Exploration(EXPLORER, "gentle", traced, size=2)
+    whole: Kept[Batch] = Kept(alone.about())
+    parts: Kept[Batch] = Kept(alone.about())
+    for batch in alone.batches(6, {}):
         whole.add(batch)
-    several = Exploration(EXPLORER, "gentle", traced, size=3, processes=2)
-    file = parts.text() + parts.add(next(several.batches(9, {}))) + '{"number":2,"sched'  # killed while it wrote
-    parts = Kept.read(file, several.about())
-    assert len(parts.batches) == 1
-    for batch in several.batches(9, parts.batches):
-        assert batch.number not in parts.batches
+    several = Exploration(EXPLORER, "gentle", traced, size=2, processes=2)
+    file = parts.text() + parts.add(next(several.batches(6, {}))) + '{"number":2,"sched'  # killed while it wrote
+    parts = Kept.read(file, several.about(), Batch.of_obj)
+    assert len(parts.parts) == 1
+    for batch in several.batches(6, parts.parts):
+        assert batch.number not in parts.parts
         parts.add(batch)
     assert figures(parts) == figures(whole)
-    assert len(alone.untried(9)) < len(alone.untried(3)) < len(alone.conflicts)
+    assert len(alone.untried(6)) < len(alone.untried(2)) < len(alone.conflicts)
 
 
 @pytest.mark.parametrize(
@@ -173,10 +175,10 @@ def test_neither_processes_nor_interruptions_change_what_is_run(gentle: Explorat
             "it explores scenario 'update', and 'gentle' was asked for",
         ),
         ('{"format": 1, "scenario": "gentle", "seed": 2}\n', "it explores seed 2, and 1 was asked for"),
-        ('{"format": 1, "scenario": "gentle", "seed": 1}\n{"number": 3}\n', "a line of it is no batch"),
+        ('{"format": 1, "scenario": "gentle", "seed": 1}\n{"number": 3}\n', "a line of it is no part"),
     ],
 )
 def test_a_file_of_another_exploration_is_refused(text: str, said: str) -> None:
     with pytest.raises(KeptError) as error:
-        Kept.read(text, {"scenario": "gentle", "seed": 1})
+        Kept.read(text, {"scenario": "gentle", "seed": 1}, Batch.of_obj)
     assert said in str(error.value)

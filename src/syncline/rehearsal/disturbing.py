@@ -7,9 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from syncline.control.loop import ControlLoop
-from syncline.control.virtual import Actor
+from syncline.control.virtual import Actor, LoopActor
 from syncline.kube.client import Response, Transport
 from syncline.rehearsal.faults import AROUND, AT_WRITES, Fault, Schedule, by_name, read
+from syncline.rehearsal.guided.accesses import Trace, Turn
 from syncline.rehearsal.injecting import Injector
 from syncline.rehearsal.scenario import ScenarioError
 from syncline.rehearsal.seams import Armed, SkewedClock, Step
@@ -49,6 +50,14 @@ class Disturbance(Injector):
         self.world = world
         self.faults = list(schedule.faults)
         self.transports: dict[str, Armed] = {}
+        self._trace: Trace | None = None
+        if not schedule.faults and not schedule.seed:
+            self._trace = Trace({"": world.core.store})
+            self.at_step = self._trace.begins
+
+    def turns(self) -> tuple[Turn, ...]:
+        """Return who read and wrote what; nothing where faults strike."""
+        return self._trace.turns() if self._trace is not None else ()
 
     def begin(self, *, machine_config: bool) -> None:
         """Start the processes; writes count from now on."""
@@ -59,7 +68,11 @@ class Disturbance(Injector):
     def start(self, who: str) -> None:
         self.stop(who)
         restart = self.world.start_gitops if who == GITOPS else self.world.start_machine_config
+        before = list(self.world.driver.actors)
         restart(wrap=partial(self._armed, who))
+        for actor in self.world.driver.actors:
+            if self._trace is not None and isinstance(actor, LoopActor) and actor not in before:
+                self._trace.follow(who, actor.loop)
         mine: list[Actor] = [self.agenda, *self.transports.values()]
         self.world.driver.actors = [one for one in self.world.driver.actors if one not in mine] + mine
 

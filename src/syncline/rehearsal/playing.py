@@ -500,6 +500,7 @@ class Play:
             kept.overflow,
             (*self.notes, *([GIVEN] if self._addresses else ())),
             self.steps,
+            self._disturbance.turns() if self._disturbance is not None else (),
         )
 
 

@@ -17,6 +17,7 @@ from syncline.base.clock import Clock
 from syncline.base.journal import Entry
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, meta, ref_of
 from syncline.rehearsal.given.state import WorldState
+from syncline.rehearsal.guided.accesses import Turn
 
 MAX_VERSIONS = 200_000
 LEFT_OUT = ("Lease",)
@@ -67,6 +68,8 @@ class Record:
     """What of the world could not be made, in sentences."""
     steps: int = 0
     """Writes at which faults could strike; 0: undisturbed."""
+    turns: tuple[Turn, ...] = ()
+    """Who read and wrote what, of a run whose schedule has no faults."""
 
     @cached_property
     def by_ref(self) -> dict[ObjectRef, tuple[Version, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,7 +63,7 @@ class Rehearsal:
 
     def _one(self, asked: Asked) -> tuple[Answer, Record]:
         self.played += 1
-        record = play(asked, self.scratch / f"rehearsal-{self.played}")
+        record = play(asked, self.scratch / f"rehearsal-{self.played}-{os.getpid()}")
         found = answer_of(
             record,
             name=asked.name,

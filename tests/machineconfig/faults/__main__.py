@@ -18,7 +18,7 @@ from tests.machineconfig.faults.stories import EXPLORER, STORIES, traced
 from syncline.base.interpreter import tune_interpreter
 from syncline.rehearsal.explore import shrunk
 from syncline.rehearsal.faults import Fault, On, Schedule
-from syncline.rehearsal.guided.batches import MAX_PROCESSES, Exploration, Way
+from syncline.rehearsal.guided.batches import MAX_PROCESSES, Batch, Exploration, Way, broken_of, figures_of
 from syncline.rehearsal.guided.keeping import Kept
 from syncline.rehearsal.seams import Step
 from syncline.rehearsal.verdict import Verdict
@@ -68,23 +68,25 @@ def explored(name: str, options: argparse.Namespace) -> int:
     exploration = Exploration(EXPLORER, name, traced, options.seed, Way(options.way), options.processes)
     if options.conflicts:
         say("\n".join([f"{name}: {len(exploration.conflicts)} pairs", *map(str, exploration.conflicts)]))
-    kept, file = Kept(exploration.about()), options.resume / f"{name}.jsonl" if options.resume else None
+    kept: Kept[Batch] = Kept(exploration.about())
+    file = options.resume / f"{name}.jsonl" if options.resume else None
     if file is not None:
         file.parent.mkdir(exist_ok=True)
-        kept = Kept.read(file.read_text() if file.exists() else "", exploration.about())
+        kept = Kept.read(file.read_text() if file.exists() else "", exploration.about(), Batch.of_obj)
         file.write_text(kept.text())
     began = time.monotonic()
-    for batch in exploration.batches(options.explore, kept.batches, lambda: time.monotonic() - began > options.budget):
+    for batch in exploration.batches(options.explore, kept.parts, lambda: time.monotonic() - began > options.budget):
         line = kept.add(batch)
         if file is not None:
             with file.open("a") as out:
                 out.write(line)
-    broken = kept.broken()
+    batches = list(kept.parts.values())
+    broken = broken_of(batches)
     for place, verdict in list(broken.items())[:TOLD]:
         say(f"{place}: {verdict.line()}")
-    left = exploration.untried(sum(batch.schedules for batch in kept.batches.values()))
+    left = exploration.untried(sum(batch.schedules for batch in batches))
     say(
-        f"{name} ({options.way}, seed {options.seed}): {kept.said()}; not tried: {len(left)} of "
+        f"{name} ({options.way}, seed {options.seed}): {figures_of(batches)}; not tried: {len(left)} of "
         f"{len(exploration.conflicts)} pairs"
     )
     return 1 if broken else 0

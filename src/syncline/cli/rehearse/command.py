@@ -19,12 +19,14 @@ from syncline.kube.text.durations import DurationError, format_duration, parse_d
 from syncline.rehearsal.answer.answer import Answer
 from syncline.rehearsal.answer.pythonlaws import python_laws
 from syncline.rehearsal.disturbing import read_faults
-from syncline.rehearsal.exploring import Bounds
+from syncline.rehearsal.exploring import Bounds, Course, question_of
 from syncline.rehearsal.fleet.given import is_fleet
 from syncline.rehearsal.given.demonstration import demonstration
 from syncline.rehearsal.given.files import Files, read_files
 from syncline.rehearsal.given.target import asked_of, is_target
 from syncline.rehearsal.given.world import default_world, read_world
+from syncline.rehearsal.guided.batches import MAX_PROCESSES
+from syncline.rehearsal.guided.keeping import MAX_TEXT, Kept, KeptError
 from syncline.rehearsal.playing import Asked, Then, Turn
 from syncline.rehearsal.rehearsing import Settings, rehearse
 from syncline.rehearsal.repository import files_at
@@ -59,6 +61,8 @@ MAX_SCHEDULES, MAX_FAULTS_FILE = 1_000_000, 65_536
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of what is drawn.")
 @click.option("--explore", type=click.IntRange(1, MAX_SCHEDULES), default=None, help="Rehearse N schedules of faults.")
 @click.option("--budget", default="", metavar="60s", help="Time for --explore; alone: as many schedules as fit.")
+@click.option("--processes", type=click.IntRange(1, MAX_PROCESSES), default=2, help="Of --explore, at a time.")
+@click.option("--resume", type=click.Path(path_type=Path), default=None, help="A file that keeps what --explore did.")
 @click.option("--faults", type=click.Path(path_type=Path), default=None, help="A file with one schedule of faults.")
 @click.option("--at", "middle", default="", metavar="5m", help="Compare: abort then, roll back then (--after), go on.")
 @click.option("--until", default="24h", show_default=True, help="Virtual time after which it ends.")
@@ -82,6 +86,8 @@ def rehearse_command(
     seed: int,
     explore: int | None,
     budget: str,
+    processes: int,
+    resume: Path | None,
     faults: Path | None,
     middle: str,
     until: str,
@@ -118,7 +124,9 @@ def rehearse_command(
     if len(revisions) > MAX_REVISIONS:
         raise click.UsageError("--revision is given once, or twice to compare two")
     try:
-        bounds = _bounds(explore, budget)
+        bounds = _bounds(explore, budget, processes)
+        if resume is not None and (bounds is None or middle or len(revisions) > 1):
+            raise click.UsageError("--resume goes with --explore, and with one revision")
         more = python_laws(laws, root_of(path or Path())) if laws is not None else ()
         settings = Settings(without, cures=not no_cures, ranged=not no_range, explore=bounds, more=more, report=_report)
         limit = read_duration("--until", until, MAX_UNTIL)
@@ -126,6 +134,7 @@ def rehearse_command(
         copies = _copies(repositories)
         if path is not None and world_file is not None and is_fleet(world_file):
             given = {"--explore": explore, "--faults": faults, "--at": middle, "--path": folder, "--catalog": catalogs}
+            given["--resume"] = resume
             return on_fleet(path, world_file, revisions, after, copies, seed, limit, settings, output, given)
         with scratch() as place:
             several: list[tuple[str, Asked]] = []
@@ -138,6 +147,8 @@ def rehearse_command(
                 asked = replace(asked, path=folder, namespace=namespace, seed=seed, until=limit, schedule=schedule)
                 several += _turned(asked, read_duration("--at", middle, MAX_UNTIL)) if middle else [(revision, asked)]
             names = [name for name, _ in several]
+            if resume is not None and bounds is not None:
+                settings = replace(settings, explore=resumed(bounds, several[0][1], resume))
             answers = [rehearse(one, place / str(number), settings) for number, (_, one) in enumerate(several)]
     except ScenarioError as error:
         raise CommandFailed(str(error), USAGE if error.usage else FAILED) from error
@@ -227,14 +238,35 @@ def read_duration(option: str, text: str, most: timedelta) -> timedelta:
     return found
 
 
-def _bounds(explore: int | None, budget: str) -> Bounds | None:
+def resumed(bounds: Bounds, asked: Asked, file: Path) -> Bounds:
+    """Return the bounds of an exploration that goes on with what a file has, and keeps in it what it does. Raises
+    ScenarioError (usage) for a file of another one."""
+    if file.exists() and (not file.is_file() or file.stat().st_size > MAX_TEXT):
+        raise ScenarioError(f"--resume {file}: allowed: a file of at most {MAX_TEXT} bytes, or a new name", usage=True)
+    text = file.read_text("utf-8", "replace") if file.exists() else ""
+    try:
+        kept = Kept.read(text, {"question": question_of(asked)}, Course.of_obj)
+        file.write_text(kept.text())
+    except KeptError as error:
+        raise ScenarioError(f"--resume {file}: {error}", usage=True) from error
+    except OSError as error:
+        raise ScenarioError(f"--resume {file}: it cannot be written: {error.strerror}", usage=True) from error
+
+    def keep(course: Course) -> None:
+        with file.open("a") as out:
+            out.write(kept.add(course))
+
+    return replace(bounds, known=dict(kept.parts), keep=keep)
+
+
+def _bounds(explore: int | None, budget: str, processes: int) -> Bounds | None:
     if explore is None and not budget:
         return None
     if not budget:
-        return Bounds(explore or 0)
+        return Bounds(explore or 0, processes=processes)
     clock = SystemClock()
     end = clock.monotonic() + read_duration("--budget", budget, MAX_BUDGET).total_seconds()
-    return Bounds(explore or MAX_SCHEDULES, lambda: clock.monotonic() >= end)
+    return Bounds(explore or MAX_SCHEDULES, lambda: clock.monotonic() >= end, processes)
 
 
 def _text(file: Path) -> str:

@@ -117,12 +117,15 @@ class Broken:
 @dataclass(frozen=True, slots=True)
 class Explored:
     """What an exploration has tried: ``schedules``, ``distinct`` courses of events among them and the undisturbed one,
-    and the ``steps`` (writes) at which faults could strike."""
+    and the ``steps`` (writes) at which faults could strike; ``pairs`` of accesses whose order could matter, and those
+    ``left`` that no schedule was to reverse."""
 
     schedules: int
     distinct: int
     steps: int
     broken: tuple[Broken, ...]
+    pairs: int = 0
+    left: int = 0
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ class Trace:
             self._pass[who] = begun
             cluster = next((name for name, one in loop.joined.items() if one.cache is cache), HOME)
             store = stores.get(cluster, "")
-            return controller.observe(_Noting(cache, lambda obj: _traced(store, obj, cache, begun.reads)), ref)
+            return controller.observe(_Noting(cache, store, begun.reads), ref)
 
         return replace(controller, observe=observe)
 
@@ -160,11 +160,9 @@ def _what(store: str, resource: str, namespace: str, name: str) -> str:
     return f"{store}: {named}" if store else named
 
 
-def _traced(store: str, obj: Obj, cache: Snapshot, reads: set[Place]) -> Obj:
-    ref = ref_of(obj)
+def _named(store: str, ref: ObjectRef, cache: Snapshot) -> str:
     info = cache.mapper.preferred(ref.group_kind)
-    what = _what(store, f"{ref.group}/{info.plural if info is not None else ref.kind}", ref.namespace, ref.name)
-    return _Traced(obj, (), lambda path: reads.add(Place(what, path)))
+    return _what(store, f"{ref.group}/{info.plural if info is not None else ref.kind}", ref.namespace, ref.name)
 
 
 def _changed(old: Any, new: Any, path: Path = ()) -> Iterator[Path]:
@@ -225,20 +223,27 @@ class _Traced(dict[str, Any]):
 
 
 class _Noting:
-    """A snapshot whose objects note what is looked up."""
+    """A snapshot whose objects note what is looked up; that one is not there is noted, too."""
 
-    def __init__(self, inner: Snapshot, traced: Callable[[Obj], Obj]) -> None:
-        self._inner, self._of = inner, traced
+    def __init__(self, inner: Snapshot, store: str, reads: set[Place]) -> None:
+        self._inner, self._store, self._reads = inner, store, reads
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+    def _of(self, obj: Obj) -> Obj:
+        what, reads = _named(self._store, ref_of(obj), self._inner), self._reads
+        return _Traced(obj, (), lambda path: reads.add(Place(what, path)))
 
     def _all(self, found: list[Obj]) -> list[Obj]:
         return [self._of(obj) for obj in found]
 
     def get(self, ref: ObjectRef) -> Obj | None:
         found = self._inner.get(ref)
-        return self._of(found) if found is not None else None
+        if found is not None:
+            return self._of(found)
+        self._reads.add(Place(_named(self._store, ref, self._inner)))
+        return None
 
     def objects(self, kind: GroupKind, namespace: str = "") -> list[Obj]:
         return self._all(self._inner.objects(kind, namespace))

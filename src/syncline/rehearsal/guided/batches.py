@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -26,7 +26,7 @@ from syncline.rehearsal.explore import Explorer, Rehearsed
 from syncline.rehearsal.faults import Schedule
 from syncline.rehearsal.guided.accesses import Trace
 from syncline.rehearsal.guided.conflicts import Conflict, conflicts
-from syncline.rehearsal.guided.drawing import Guide
+from syncline.rehearsal.guided.drawing import Guide, untried
 from syncline.rehearsal.verdict import Verdict
 
 BATCH = 64
@@ -66,6 +66,22 @@ class Batch:
         return cls(**{**found, "broken": broken})
 
 
+def broken_of(batches: Iterable[Batch]) -> dict[int, Verdict]:
+    """Return the schedules that broke a law by their place, in order."""
+    return dict(sorted((place, one) for batch in batches for place, one in batch.broken.items()))
+
+
+def figures_of(batches: Sequence[Batch]) -> str:
+    """Return what was done in a sentence."""
+    run, merged, same = (sum(getattr(one, name) for one in batches) for name in ("schedules", "merged", "same"))
+    cpu_s, states = sum(one.cpu_s for one in batches), sum(one.states for one in batches)
+    settled = f" and settled {same:,} of one more fault" if same else ""
+    return (
+        f"{run:,} schedules{settled}, {merged:,} of them came to one of {states:,} known states, "
+        f"{len(broken_of(batches))} broke a law; {cpu_s:.0f} s of CPU, {cpu_s / max(run, 1) * 1000:.0f} ms each"
+    )
+
+
 class ExplorationError(Exception):
     """The undisturbed run breaks a law, or a process of the exploration died."""
 
@@ -101,7 +117,7 @@ class Exploration(Generic[W]):
                 raise ExplorationError(verdict.line())
             return verdict.steps, [conflict.to_obj() for conflict in conflicts(trace.turns())]
 
-        steps, found = _ended(*_begun(run))
+        steps, found = ended_apart(*begun_apart(run))
         return steps, tuple(map(Conflict.of_obj, found))
 
     @property
@@ -134,10 +150,7 @@ class Exploration(Generic[W]):
     def untried(self, total: int) -> list[Conflict]:
         """Return the conflicts that none of the first ``total`` schedules was to reverse."""
         tried = {fault for schedule in islice(self.schedules(), total) for fault in schedule.faults}
-        reversing: dict[Conflict, bool] = dict.fromkeys(self.conflicts, False)
-        for attempt in self.guide.attempts(self.seed):
-            reversing[attempt.conflict] |= attempt.fault in tried
-        return [conflict for conflict, done in reversing.items() if not done]
+        return untried(self.conflicts, self.guide.attempts(self.seed), tried)
 
     def batches(
         self, total: int, known: Mapping[int, Batch], is_over: Callable[[], bool] = lambda: False
@@ -152,18 +165,16 @@ class Exploration(Generic[W]):
             while True:
                 while len(running) < self.processes and not is_over() and (next_ := next(left, None)) is not None:
                     number, chunk = next_
-                    reading, pid = _begun(lambda number=number, chunk=chunk: self._batch(number, chunk).to_obj())  # type: ignore[misc]
+                    reading, pid = begun_apart(lambda number=number, chunk=chunk: self._batch(number, chunk).to_obj())  # type: ignore[misc]
                     running[reading] = pid
                 if not running:
                     return
                 ready = cast("list[Connection]", wait(list(running)))
                 for reading in ready:
-                    yield Batch.of_obj(_ended(reading, running.pop(reading)))
+                    yield Batch.of_obj(ended_apart(reading, running.pop(reading)))
         finally:
             for reading, pid in running.items():
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-                reading.close()
+                killed_apart(reading, pid)
 
     def _chunks(self, total: int) -> Iterator[tuple[int, list[Schedule]]]:
         schedules = islice(self.schedules(), total)
@@ -192,8 +203,11 @@ class Exploration(Generic[W]):
 
 # -- processes --------------------------------------------------------------------------------------------------------
 
+Apart = tuple[Connection, int]
+"""A forked process, and where its result comes from."""
 
-def _begun(act: Callable[[], Any]) -> tuple[Connection, int]:
+
+def begun_apart(act: Callable[[], Any]) -> Apart:
     """Fork a process that acts and sends the result as JSON; return the connection and the process."""
     reading, writing = Pipe(duplex=False)
     pid = os.fork()
@@ -209,7 +223,7 @@ def _begun(act: Callable[[], Any]) -> tuple[Connection, int]:
     os._exit(0)
 
 
-def _ended(reading: Connection, pid: int) -> Any:
+def ended_apart(reading: Connection, pid: int) -> Any:
     """Return what a process sent. Raises ExplorationError if it failed."""
     try:
         answer = json.loads(reading.recv_bytes())
@@ -221,3 +235,10 @@ def _ended(reading: Connection, pid: int) -> Any:
     if "error" in answer:
         raise ExplorationError(answer["error"])
     return answer["found"]
+
+
+def killed_apart(reading: Connection, pid: int) -> None:
+    """End a process whose result is not wanted any more."""
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    reading.close()

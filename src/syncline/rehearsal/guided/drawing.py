@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import TypeVar
@@ -14,12 +14,14 @@ from syncline.rehearsal.guided.conflicts import Conflict, Order
 T = TypeVar("T")
 
 REVERSING: Mapping[Order, tuple[tuple[str, ...], ...]] = {
-    Order.SEEN: (("late",), ("stale-list",)),
+    Order.SEEN: (("late", "parted"), ("stale-list", "refusals")),
     Order.DECIDED: (("stood-still",), ("kill-before", "lost-request")),
     Order.OVERWRITTEN: (("stood-still",), ("lost-answer",)),
     Order.BETWEEN: (("kill",), ("lost-answer", "away")),
 }
 """Kinds of faults that reverse a pair, or die in it: the plainest first, then others."""
+OF_READER = frozenset({"late", "stale-list"})
+"""Kinds that strike the process that reads, not the one that writes."""
 BLIND = 4
 """Every so many schedules one is drawn without guidance: what a trace does not show is not left out."""
 SEVERAL = 3
@@ -52,7 +54,8 @@ class Guide:
         for conflict in self.conflicts:
             for rank, names in enumerate(REVERSING[conflict.order]):
                 for name in filter(self.kinds.__contains__, names):
-                    attempt = Attempt(conflict, Fault(name, max(conflict.first, 1), self._who(conflict)))
+                    who = conflict.who if name in OF_READER else ""
+                    attempt = Attempt(conflict, Fault(name, max(conflict.first, 1), who))
                     alike.setdefault((*conflict.shape, name), []).append((rank, attempt))
         ranked: list[tuple[int, int, float, Attempt]] = []
         for several in alike.values():
@@ -63,10 +66,6 @@ class Guide:
         for *_, attempt in ranked:
             found.setdefault(attempt.fault, attempt)
         return list(found.values())
-
-    @staticmethod
-    def _who(conflict: Conflict) -> str:
-        return conflict.who if conflict.order is Order.SEEN else ""
 
     def schedules(self, seed: int) -> Iterator[Schedule]:
         """Yield schedules without end: the attempts in threes, then one by one, then drawn ones together with an order
@@ -90,6 +89,14 @@ class Guide:
     def blind(self, seed: int, number: int) -> Schedule:
         """Return a schedule that is drawn without guidance."""
         return drawn(self.scenario, seed * 1_000_003 + number, max(self.steps, 1), self.kinds)
+
+
+def untried(pairs: Sequence[Conflict], attempts: Sequence[Attempt], tried: Collection[Fault]) -> list[Conflict]:
+    """Return the pairs that none of the faults was to reverse, in order."""
+    reversing = dict.fromkeys(pairs, False)
+    for attempt in attempts:
+        reversing[attempt.conflict] |= attempt.fault in tried
+    return [conflict for conflict, done in reversing.items() if not done]
 
 
 def _shuffled(items: Sequence[T], chance: Entropy) -> list[T]:

@@ -1,17 +1,14 @@
 """What an exploration has done so far, as the text of a file: :class:`Kept`. A killed one goes on where it was.
 
-The first line says what is explored, each further one is a batch; a line that a death cut off is dropped.
+The first line says what is explored, each further one is a part of it; a line that a death cut off is dropped.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from syncline.rehearsal.guided.batches import Batch
-from syncline.rehearsal.verdict import Verdict
+from typing import Any, Generic, Protocol, TypeVar
 
 FORMAT = 1
 MAX_TEXT = 256 * 2**20
@@ -22,16 +19,29 @@ class KeptError(Exception):
     """The text is of no exploration, or of another one; the message names what was found and what is allowed."""
 
 
+class Part(Protocol):
+    """A part of an exploration; parts of equal numbers are equal."""
+
+    @property
+    def number(self) -> int: ...
+
+    def to_obj(self) -> dict[str, Any]: ...
+
+
+P = TypeVar("P", bound=Part)
+
+
 @dataclass
-class Kept:
+class Kept(Generic[P]):
     """``about``: what is explored, as plain values by name; a file of another one is refused."""
 
     about: Mapping[str, Any]
-    batches: dict[int, Batch] = field(default_factory=dict)
+    parts: dict[int, P] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, text: str, about: Mapping[str, Any]) -> Kept:
-        """Return what a file holds; an empty one is that of a new exploration. Raises KeptError."""
+    def read(cls, text: str, about: Mapping[str, Any], of: Callable[[Any], P]) -> Kept[P]:
+        """Return what a file holds; an empty one is that of a new exploration. ``of`` makes a part of its JSON. Raises
+        KeptError."""
         kept = cls(about)
         first, *lines = text.split("\n") if text.strip() else ("",)
         if not first:
@@ -49,38 +59,21 @@ class Kept:
                 raise KeptError(f"{said}; give the file of this exploration, or a new name")
         for line in lines[:-1]:  # what follows the last line break is empty, or was cut off
             try:
-                batch = Batch.of_obj(json.loads(line))
+                part = of(json.loads(line))
             except (ValueError, TypeError, KeyError, AttributeError) as error:
-                raise KeptError(f"a line of it is no batch: {line[:80]!r}; give a new name") from error
-            kept.batches[batch.number] = batch
+                raise KeptError(f"a line of it is no part of one: {line[:80]!r}; give a new name") from error
+            kept.parts[part.number] = part
         return kept
 
     def text(self) -> str:
         """Return the whole text, with which a file begins again."""
-        head = json.dumps({"format": FORMAT, **self.about}) + "\n"
-        return head + "".join(map(self.line, self.batches.values()))
+        return json.dumps({"format": FORMAT, **self.about}) + "\n" + "".join(map(_line, self.parts.values()))
 
-    @staticmethod
-    def line(batch: Batch) -> str:
-        return json.dumps(batch.to_obj(), separators=(",", ":")) + "\n"
+    def add(self, part: P) -> str:
+        """Keep a part, and return the line to append."""
+        self.parts[part.number] = part
+        return _line(part)
 
-    def add(self, batch: Batch) -> str:
-        """Keep a batch, and return the line to append."""
-        self.batches[batch.number] = batch
-        return self.line(batch)
 
-    def broken(self) -> dict[int, Verdict]:
-        """Return the schedules that broke a law by their place, in order."""
-        found = {place: one for batch in self.batches.values() for place, one in batch.broken.items()}
-        return dict(sorted(found.items()))
-
-    def said(self) -> str:
-        """Return the figures in a sentence."""
-        each = self.batches.values()
-        run, merged, same = (sum(getattr(one, name) for one in each) for name in ("schedules", "merged", "same"))
-        cpu_s, states = sum(one.cpu_s for one in each), sum(one.states for one in each)
-        settled = f" and settled {same:,} of one more fault" if same else ""
-        return (
-            f"{run:,} schedules{settled}, {merged:,} of them came to one of {states:,} known states, "
-            f"{len(self.broken())} broke a law; {cpu_s:.0f} s of CPU, {cpu_s / max(run, 1) * 1000:.0f} ms each"
-        )
+def _line(part: Part) -> str:
+    return json.dumps(part.to_obj(), separators=(",", ":")) + "\n"

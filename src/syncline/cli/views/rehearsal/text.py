@@ -170,7 +170,8 @@ def _explored(answer: Answer) -> Iterator[str]:
     if found is None:
         return
     counts = f"{found.schedules} schedules of faults at {found.steps} writes, {found.distinct} distinct courses"
-    yield f"EXPLORED  {counts}; {len(found.broken)} end worse"
+    left = f"{found.left} of {found.pairs} pairs of accesses whose order could matter were not tried"
+    yield f"EXPLORED  {counts}; {len(found.broken)} end worse; {left}"
     for one in found.broken:
         yield one_cell(f"  {one.schedule}: {str(one.outcome).upper()}, {one.headline}")
         if one.schedule != one.shrunk_from:
