@@ -44,12 +44,14 @@ from syncline.rehearsal.given.definitions import missing_definitions
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.pattern import BASIC_USER, CHART, CHART_FILES, PATTERN, completed
 from syncline.rehearsal.given.playbooks import addresses_of
+from syncline.rehearsal.given.state import commits_of
 from syncline.rehearsal.given.world import GivenWorld
 from syncline.rehearsal.looking import Watching
 from syncline.rehearsal.record import Ending, Record, Recorder, Sample
-from syncline.rehearsal.repository import commit_files
+from syncline.rehearsal.repository import adopt_commits, commit_files
 from syncline.rehearsal.scenario import Act, Scenario, ScenarioError
-from syncline.rehearsal.stage import APPLICATIONS, Stage
+from syncline.rehearsal.stage import APPLICATIONS, REFRESH, Stage
+from syncline.rehearsal.undoing import IN_ORDER, undo
 from syncline.rehearsal.world import World
 from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
@@ -80,12 +82,14 @@ class Then(StrEnum):
     NOTHING = "do nothing"
     ABORT = "abort"
     ROLL_BACK = "roll back"
+    IN_ORDER = "roll back in order"
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What is done ``at`` a time after the commit: ABORT ends running syncs, as ``syncline app terminate-op`` does;
-    ROLL_BACK lets a commit arrive that brings back what was deployed before."""
+    ROLL_BACK lets a commit arrive that brings back what was deployed before; IN_ORDER does that, and undoes the waves
+    one by one, the last first."""
 
     at: timedelta
     then: Then
@@ -106,6 +110,8 @@ class Asked:
     """The folder to deploy; empty: the Applications of the repository, or all of it."""
     schedule: Schedule | None = None
     """Faults that strike after the commit, and an order of what is ready; None: undisturbed, oldest first."""
+    clone: Path | None = None
+    """A repository with the commits that the state of the world names; None: they are not read."""
     turn: Turn | None = None
     """None: the roll-out goes on."""
     seed: int = 1
@@ -321,6 +327,7 @@ class Play:
         asked = self.asked.deployed(files)
         place = self.scratch / f"repository-{len(list(self.scratch.iterdir()))}"
         patterned = any(obj["kind"] == PATTERN for obj in asked.objects)
+        state = self.asked.world.state
         commit_files(completed(files, self.asked.name) if patterned else files, place)
         self.reader.places = {**self._copies, **dict.fromkeys(asked.urls, str(place))}
         others = [each for each in addresses_of(files) if each not in asked.urls]
@@ -331,6 +338,8 @@ class Play:
         if patterned:
             self.reader.places = {**self.reader.places, CHART: str(place.with_name(f"{place.name}-chart"))}
             commit_files(CHART_FILES, place.with_name(f"{place.name}-chart"))
+        if state is not None and self.asked.clone is not None:
+            adopt_commits(place, self.asked.clone, commits_of(state))
         return asked
 
     def commit(self, files: Files) -> None:
@@ -338,12 +347,11 @@ class Play:
         asked = self.serve(files)
         for app in asked.objects:
             self._send_application(app)
-        if self._disturbance is None or not self._disturbance.steps.counting:
-            self.world.driver.advance(1)
-        else:
-            self._disturbance.advance(1)
+        self.advance(1)
+        running = {name_of(app) for app in self.applications() if app.get("operation")}
         for app in asked.objects:
-            if app["kind"] == APPLICATION.kind and not dig(app, "spec", "syncPolicy", "automated"):
+            by_hand = app["kind"] == APPLICATION.kind and not dig(app, "spec", "syncPolicy", "automated")
+            if by_hand and name_of(app) not in running:
                 self._operate(app)
 
     def _send_application(self, app: Obj) -> None:
@@ -371,18 +379,39 @@ class Play:
         """Do what a person does in the middle; ABORT to the Applications of this ``name`` alone if it has one.
         Raises ScenarioError if nothing is known to roll back to."""
         if then is Then.ROLL_BACK:
-            if self.asked.before is None:
-                raise ScenarioError("to roll back, say what was deployed before: --after REVISION", usage=True)
-            self.commit(self.asked.before)
+            self.commit(self._before())
+        elif then is Then.IN_ORDER:
+            self.turn(Then.ABORT)
+            self.notes += [f"{IN_ORDER}{step}" for step in undo(self)]
         elif then is Then.ABORT:
             body: Obj = {"status": {"operationState": {"phase": "Terminating"}}}
-            for app in self._applications(name):
+            for app in self.applications(name):
                 if app.get("operation") and dig(app, "status", "operationState", "phase") == "Running":
                     self.world.admin.send(
                         client.patch(APPLICATIONS, namespace_of(app), name_of(app), client.PatchType.MERGE, body)
                     )
 
-    def _applications(self, name: str) -> list[Obj]:
+    def _before(self) -> Files:
+        if self.asked.before is None:
+            raise ScenarioError("to roll back, say what was deployed before: --after REVISION", usage=True)
+        return self.asked.before
+
+    def bring_back(self) -> None:
+        """Let a commit bring back what was deployed before, for Applications that sync nothing by themselves."""
+        self.serve(self._before())
+        for app in self.applications():
+            merge, place = client.PatchType.MERGE, (namespace_of(app), name_of(app))
+            self.world.admin.send(client.patch(APPLICATIONS, *place, merge, REFRESH)).or_raise()
+
+    def advance(self, seconds: float) -> None:
+        """Let virtual time pass, with the faults that are due."""
+        if self._disturbance is None or not self._disturbance.steps.counting:
+            self.world.driver.advance(seconds)
+        else:
+            self._disturbance.advance(seconds)
+
+    def applications(self, name: str = "") -> list[Obj]:
+        """Return all Applications, or those of a name. Raises ScenarioError if there is none of it."""
         found = [app for app in self._stage.items(APPLICATIONS.path("")) if name in ("", name_of(app))]
         if name and not found:
             raise ScenarioError(f"Application {name}: it is not there")
@@ -390,7 +419,7 @@ class Play:
 
     def sync(self, name: str) -> None:
         """Ask for a sync of each Application of this name. Raises ScenarioError if there is none."""
-        for app in self._applications(name):
+        for app in self.applications(name):
             self._operate(app)
 
     def act(self, act: Act) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -125,6 +126,16 @@ def bare_copy(source: Path, where: Path) -> None:
     where.mkdir(parents=True)
     _run_git(where, "clone", "-q", "--bare", "--", str(source.resolve()), ".", failing=f"cannot copy {source}")
     _run_git(where, "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
+
+
+def adopt_commits(copy: Path, source: Path, shas: Sequence[str]) -> None:
+    """Bring commits of a repository of this machine into a copy, each with a branch of its own; those that it lacks
+    stay unknown."""
+    for sha in shas:
+        with contextlib.suppress(ScenarioError):
+            _run_git(source, "cat-file", "-e", f"{sha}^{{commit}}")
+            allowed = ("-c", "uploadpack.allowAnySHA1InWant=true")
+            _run_git(copy, *allowed, "fetch", "-q", str(source.resolve()), f"{sha}:refs/heads/{BRANCH}-{sha}")
 
 
 def move_branch(copy: Path, revision: str, sha: str) -> None:

@@ -22,9 +22,10 @@ from syncline.rehearsal.disturbing import read_faults
 from syncline.rehearsal.exploring import Bounds, Course, question_of
 from syncline.rehearsal.fleet.given import is_fleet
 from syncline.rehearsal.given.demonstration import demonstration
+from syncline.rehearsal.given.durations import Origin
 from syncline.rehearsal.given.files import Files, read_files
 from syncline.rehearsal.given.target import asked_of, is_target
-from syncline.rehearsal.given.world import default_world, read_world
+from syncline.rehearsal.given.world import GivenWorld, default_world, read_world
 from syncline.rehearsal.guided.batches import MAX_PROCESSES
 from syncline.rehearsal.guided.keeping import MAX_TEXT, Kept, KeptError
 from syncline.rehearsal.playing import Asked, Then, Turn
@@ -42,6 +43,9 @@ MAX_SCHEDULES, MAX_FAULTS_FILE = 1_000_000, 65_536
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", is_flag=True, help="Rehearse a change that cannot be made, and its cure; needs nothing.")
 @click.option("--world", "world_file", type=click.Path(path_type=Path), default=None, help="The cluster, as YAML.")
+@click.option(
+    "--measured", type=click.Path(path_type=Path), default=None, metavar="RECORD", help="Durations, as in this record."
+)
 @click.option("--from", "origin", default="", metavar="FILE|CONTEXT", help="The cluster: a snapshot, or a live one.")
 @click.option(
     "--revision",
@@ -76,6 +80,7 @@ def rehearse_command(
     path: Path | None,
     demo: bool,
     world_file: Path | None,
+    measured: Path | None,
     origin: str,
     revisions: tuple[str, ...],
     after: str,
@@ -143,7 +148,8 @@ def rehearse_command(
                     demonstration() if path is None else _asked(path, world_file, origin, revision, after, namespace)
                 )
                 asked = replace(asked, name=plain_name(Path(folder))) if folder else asked
-                asked = replace(asked, world=replace(asked.world, catalogs=_catalogs(catalogs), repositories=copies))
+                timed = _timed(asked.world, measured)
+                asked = replace(asked, world=replace(timed, catalogs=_catalogs(catalogs), repositories=copies))
                 asked = replace(asked, path=folder, namespace=namespace, seed=seed, until=limit, schedule=schedule)
                 several += _turned(asked, read_duration("--at", middle, MAX_UNTIL)) if middle else [(revision, asked)]
             names = [name for name, _ in several]
@@ -180,7 +186,8 @@ def _asked(path: Path, world_file: Path | None, origin: str, revision: str, afte
         world = world_from(origin)
     else:
         world = read_world(world_file) if world_file is not None else default_world(files)
-    return Asked(plain_name(place), files, world, files_at(place, after) if after else None)
+    before = files_at(place, after) if after else None
+    return Asked(plain_name(place), files, world, before, clone=place if (place / ".git").exists() else None)
 
 
 def _copies(given: tuple[str, ...]) -> dict[str, Files]:
@@ -209,6 +216,18 @@ def _races(path: Path, revisions: tuple[str, ...], catalogs: tuple[str, ...], ou
     return print_races(Given(place, values, *given_operators(catalogs, None)), Examining(report=report), output)
 
 
+def _timed(world: GivenWorld, record: Path | None) -> GivenWorld:
+    """Return the world with the durations that a record measured; what it states or draws itself stays."""
+    if record is None:
+        return world
+    from syncline.rehearsal.reality.files import read_recording
+    from syncline.rehearsal.reality.measuring import measured
+
+    found = measured(read_recording(record).record())
+    own = {name: each for name, each in world.durations.items() if each.origin is not Origin.GUESSED}
+    return replace(world, durations={**found, **own})
+
+
 def _catalogs(given: tuple[str, ...]) -> dict[str, Path]:
     if not given:
         return {}
@@ -222,7 +241,8 @@ def _catalogs(given: tuple[str, ...]) -> dict[str, Path]:
 
 def _turned(asked: Asked, at: timedelta) -> list[tuple[str, Asked]]:
     """Return what can be done in the middle of the roll-out, the roll-out itself last."""
-    ways = [Then.ABORT, *([Then.ROLL_BACK] if asked.before is not None else []), Then.NOTHING]
+    back = [Then.ROLL_BACK, Then.IN_ORDER] if asked.before is not None else []
+    ways = [Then.ABORT, *back, Then.NOTHING]
     return [(str(way), replace(asked, turn=Turn(at, way))) for way in ways]
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +17,7 @@ from syncline.base.clock import SystemClock
 from syncline.base.entropy import Entropy
 from syncline.cli.access.connection import connection_options, default_kubeconfig
 from syncline.cli.frame.failure import FAILED, USAGE, CommandFailed
+from syncline.cluster.access.users import ADMIN
 from syncline.kube.text.durations import DurationError, format_duration, parse_duration
 from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, load_kubeconfig
 from syncline.rehearsal.reality.files import writing
@@ -22,6 +25,9 @@ from syncline.rehearsal.reality.recording import Tape
 from syncline.rehearsal.reality.redacting import Redaction
 from syncline.rehearsal.reality.watching import recorded
 from syncline.rehearsal.scenario import ScenarioError
+
+if TYPE_CHECKING:
+    from syncline.assembly.embedded.live import LiveCluster
 
 LONGEST = timedelta(days=7)
 
@@ -58,6 +64,24 @@ def record(file: Path, until_done: str, length: str, kubeconfig: str | None, con
         raise CommandFailed(str(error), USAGE if error.usage else FAILED) from error
     print(f"recorded    {file}: {tape.lines} lines, {tape.size // 1024} KiB; {why}")
     return 0
+
+
+@contextlib.asynccontextmanager
+async def recording_beside(cluster: LiveCluster, file: Path, stop: asyncio.Event) -> AsyncIterator[None]:
+    """Record a cluster of this process with the journal of its controllers, until ``stop``. Raises CommandFailed."""
+    try:
+        with writing(file) as write:
+            tape, clock = Tape(write, Redaction(Entropy().token().encode())), SystemClock()
+            tape.head(cluster.url)
+            port = cluster.working.driver(ADMIN).port
+            running = asyncio.create_task(recorded(port, clock, tape, stop, journal=cluster.journal))
+            try:
+                yield
+            finally:
+                stop.set()
+                tape.end(clock.now(), await running)
+    except ScenarioError as error:
+        raise CommandFailed(str(error), USAGE) from error
 
 
 def access_of(kubeconfig: str | None, context: str | None) -> ClusterAccess:

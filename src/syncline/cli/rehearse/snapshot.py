@@ -17,7 +17,9 @@ from syncline.cli.frame.failure import CommandFailed
 from syncline.kube.objects import Obj
 from syncline.rehearsal.given.snapshot import snapshot_of, world_of
 from syncline.rehearsal.given.snapshotfile import read_snapshot
-from syncline.rehearsal.given.world import GivenWorld
+from syncline.rehearsal.given.world import GivenWorld, world_of_state
+from syncline.rehearsal.reality.files import is_recording, read_recording
+from syncline.rehearsal.reality.measuring import measured
 from syncline.rehearsal.scenario import ScenarioError
 
 PRIVATE = 0o600
@@ -71,8 +73,13 @@ def taken(kubeconfig: str | None, context: str | None) -> Obj:
 
 
 def world_from(place: str) -> GivenWorld:
-    """Return the world of a snapshot's file, or of the cluster of a kubeconfig's context; empty: of the current one."""
+    """Return the world of a snapshot's file, of a record's end, or of the cluster of a kubeconfig's context; empty: of
+    the current one."""
     file = Path(place)
+    if place and file.is_file() and is_recording(file):
+        found = read_recording(file)
+        said = f"the cluster is as at the end of {file.name}, in the middle of what it did"
+        return world_of_state(file.name, found.last, measured(found.record()), said)
     if place and file.is_file():
         return read_snapshot(file)
     return world_of(taken(None, place or None), f"context {place}" if place else "the current context")

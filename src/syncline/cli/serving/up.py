@@ -167,6 +167,17 @@ async def _start_agent(cluster: LiveCluster, line: str, name: str, kubeconfig: P
     cluster.working.begin(run(), "fleet agent")
 
 
+async def _recorded(cluster: LiveCluster, file: Path | None, stop: asyncio.Event) -> None:
+    """Wait for ``stop``, and meanwhile record what happens, if a file is named. Raises CommandFailed."""
+    if file is None:
+        await stop.wait()
+        return
+    from syncline.cli.rehearse.record import recording_beside
+
+    async with recording_beside(cluster, file, stop):
+        await stop.wait()
+
+
 def _check(problems: Mapping[str, bool]) -> None:
     """Refuse options that contradict each other; raises CommandFailed."""
     for problem, found in problems.items():
@@ -206,6 +217,7 @@ def _check(problems: Mapping[str, bool]) -> None:
 @click.option("--patterns", is_flag=True, help="Install Pattern objects; ArgoCD objects make control namespaces.")
 @click.option("--join", "join_line", default="", metavar="LINE", help="Join the hub of `syncline hub token`, too.")
 @click.option("--name", "cluster_name", default="", help="With --join: name of this cluster on the hub.")
+@click.option("--record", "record_file", type=click.Path(path_type=Path), default=None, help="Record all, as `record`.")
 @operator_options
 @pull_variant_option
 @encrypt_option
@@ -230,6 +242,7 @@ def up(
     patterns: bool,
     join_line: str,
     cluster_name: str,
+    record_file: Path | None,
     pull_variant: str | None,
     encryption: Path | None,
     run_commands: str | None,
@@ -279,7 +292,7 @@ def up(
         await _start_operators(cluster, operators)
         _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub, patterns=patterns)
         await _start_agent(cluster, join_line, cluster_name, config)
-        await stop.wait()
+        await _recorded(cluster, record_file, stop)
         print("stopping", flush=True)
         return 0
 

@@ -6,6 +6,7 @@ rollouts. Machines begin with the config that their Nodes name. Opens no socket.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from syncline.cluster.storage.store import Key
 from syncline.kube.objects import Obj, annotations_of, dig, gvk_of, labels_of, meta, name_of, namespace_of
 from syncline.kube.schema.extensions import MACHINE, SIMULATED
 
+_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 DEFINITION = "CustomResourceDefinition"
 LEFT_OUT = frozenset(
     (
@@ -38,6 +40,19 @@ class WorldState:
     @property
     def machine_config(self) -> bool:
         return any(obj.get("kind") == "MachineConfigPool" for obj in self.objects)
+
+
+def commits_of(state: WorldState) -> tuple[str, ...]:
+    """Return the hashes of the commits that Applications were compared with, or sync."""
+    found: set[str] = set()
+    for obj in state.objects:
+        if obj["kind"] == "Application":
+            status = obj.get("status") or {}
+            places = (status.get("sync"), dig(obj, "operation", "sync"), dig(status, "operationState", "syncResult"))
+            for place in (*places, dig(status, "operationState", "operation", "sync")):
+                named = dig(place, "revisions", default=[]) if isinstance(place, dict) else []
+                found |= {str(each) for each in (*named, dig(place, "revision")) if each}
+    return tuple(sorted(each for each in found if _SHA.fullmatch(each)))
 
 
 def laid(state: WorldState, core: ClusterCore) -> tuple[str, ...]:

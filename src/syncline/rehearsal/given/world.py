@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from syncline.assembly.rights import Rights
+from syncline.kube.kinds.argoproj import GROUP as ARGO
 from syncline.kube.objects import Obj
 from syncline.kube.yaml.loading import YamlError, load
 from syncline.rehearsal.fields import Field
@@ -193,6 +194,13 @@ def _durations(at: Field) -> Mapping[str, Duration]:
         elif one.value is not None:
             found[name] = stated(name, one.duration(timedelta(0)).total_seconds())
     return found
+
+
+def world_of_state(name: str, state: WorldState, durations: Mapping[str, Duration], said: str) -> GivenWorld:
+    """Return the world that goes on from a state. ``said``: where the state is from, in a sentence."""
+    apps = tuple(obj for obj in state.objects if str(obj.get("apiVersion")).startswith(f"{ARGO}/"))
+    pools = state.machine_config
+    return GivenWorld(name, "", (), pools, durations=durations, assumed=(said,), applications=apps, state=state)
 
 
 # -- without a file ---------------------------------------------------------------------------------------------------

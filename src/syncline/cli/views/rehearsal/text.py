@@ -9,6 +9,7 @@ from syncline.cli.frame.output import table
 from syncline.cli.frame.terminal import one_cell
 from syncline.kube.text.durations import format_seconds
 from syncline.rehearsal.answer.answer import Answer, Bar, Cure, Doing, Outcome, Wait
+from syncline.rehearsal.undoing import IN_ORDER
 
 WIDTH = 40
 """Characters of the time axis."""
@@ -47,7 +48,9 @@ def describe_compared(answers: Sequence[Answer], names: Sequence[str]) -> str:
         ("broken laws", *(", ".join(breach.law for breach in each.breaches) or "none" for each in answers)),
         ("reboots", *(_count(bar.doing is Doing.REBOOTS for bar in each.bars) for each in answers)),
     ]
-    return f"{table(('', *names), rows)}\n\n{names[-1]}\n{describe_answer(answers[-1])}"
+    typed = [note.removeprefix(IN_ORDER) for each in answers for note in each.assumed if note.startswith(IN_ORDER)]
+    steps = "\n".join(("TO ROLL BACK IN ORDER", *(f"  {each}" for each in typed), "", "")) if typed else ""
+    return f"{table(('', *names), rows)}\n\n{steps}{names[-1]}\n{describe_answer(answers[-1])}"
 
 
 def _count(found: Iterable[bool]) -> str:
