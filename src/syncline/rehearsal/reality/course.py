@@ -85,7 +85,7 @@ def _subject(ref: ObjectRef) -> str:
         return f"app/{ref.name}"
     if ref.group_kind == POOL:
         return f"pool/{ref.name}"
-    return f"{ref.kind.lower()}/{ref.namespace + '/' if ref.namespace else ''}{_undated(ref.name)}"
+    return f"{ref.kind.lower()}/{ref.namespace + '/' if ref.namespace else ''}{undated(ref.name)}"
 
 
 def _steps(record: Record, ref: ObjectRef, versions: Sequence[Version]) -> Iterator[Step]:
@@ -157,13 +157,13 @@ def _results(record: Record, versions: Sequence[Version]) -> Iterator[Step]:
             group = str(one.get("syncPhase") or "Sync"), wave_of(record, one)
             began.setdefault(group, record.seconds(version.at))
             state = str(one.get("hookPhase") if one.get("hookType") else one.get("status") or "")
-            last.setdefault(group, {})[f"{one.get('kind')}/{_undated(str(one.get('name')))}"] = state
+            last.setdefault(group, {})[f"{one.get('kind')}/{undated(str(one.get('name')))}"] = state
     for group in sorted(began, key=lambda each: (began[each], each)):
         for name, state in sorted(last[group].items()):
             yield Step(began[group], f"{group[0]} wave {group[1]}: {name} {state}".rstrip())
 
 
-def _undated(name: str) -> str:
+def undated(name: str) -> str:
     """Return a name without the time at which a hook was generated."""
     return _DATED.sub("", name)
 
