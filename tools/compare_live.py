@@ -24,12 +24,13 @@ from syncline.assembly.machines.virtual import sandbox_problem
 from syncline.assembly.settings import ClusterSettings, RunCommands
 from syncline.base.clock import SystemClock
 from syncline.base.journal import Entry
+from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.serving.demo import Showing
 from syncline.cli.serving.running import run_cluster
 from syncline.rehearsal.reading import read_scenario
 from syncline.rehearsal.reality.course import Course, Step, course_of, first_differences, undated
 from syncline.rehearsal.record import Ending, Record, Recorder
-from syncline.rehearsal.scenario import Scenario
+from syncline.rehearsal.scenario import Scenario, ScenarioError
 from syncline.rehearsal.simulation import Simulation
 
 SHA = re.compile(r"\b[0-9a-f]{12}\b")
@@ -101,6 +102,9 @@ def compare(folder: Path) -> bool:
             played = virtual(story, scratch / "play")
             shutil.rmtree(scratch / "play")  # at the same place, so that addresses are equal
             was = live(story, scratch / "play")
+    except (CommandFailed, ScenarioError) as error:
+        print(f"DIFFERS  {story.name}: one of them does not end: {error}", flush=True)
+        return False
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     then, now = named(course_of(was)), named(course_of(played))

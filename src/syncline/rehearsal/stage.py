@@ -235,11 +235,12 @@ def _reached(app: Obj | None, commit: str, step: Step, sync: bool) -> bool:
     if not sync:
         return state.get("phase") != Ends.RUNNING
     if step.ends != Ends.SUCCEEDED or step.until:
-        return (not commit or commit in _revisions(state.get("syncResult") or {})) and state.get("phase") == step.ends
+        return (not commit or commit in revisions_of(state.get("syncResult") or {})) and state.get("phase") == step.ends
     compared = status.get("sync") or {}
     calm = state.get("phase") == Ends.SUCCEEDED and dig(status, "health", "status") == "Healthy"
-    return calm and (not commit or commit in _revisions(compared)) and compared.get("status") == "Synced"
+    return calm and (not commit or commit in revisions_of(compared)) and compared.get("status") == "Synced"
 
 
-def _revisions(result: Obj) -> list[str]:
+def revisions_of(result: Obj) -> list[str]:
+    """Return the commits of a comparison or of the result of a sync."""
     return [*(result.get("revisions") or ()), str(result.get("revision") or "")]

@@ -36,7 +36,7 @@ from syncline.rehearsal.reading import read_scenario
 from syncline.rehearsal.repository import Repository, application
 from syncline.rehearsal.scenario import Ends, Scenario, Step
 from syncline.rehearsal.simulation import Simulation, StepResult
-from syncline.rehearsal.stage import APPLICATIONS, Stage, over
+from syncline.rehearsal.stage import APPLICATIONS, Stage, over, revisions_of
 from syncline.sources.helm.rendering import helm_engine
 
 PATIENCE_S = 300.0
@@ -251,7 +251,7 @@ async def _follow(
             for kind, app in map(decoded_event, batch):
                 if kind != "BOOKMARK":
                     seen[name_of(app)] = app
-                    _show(app, story, step, progress, clock)
+                    _show(app, story, step, commit, progress, clock)
             if over(story, step, commit, seen):
                 return
         raise CommandFailed("the watch of the Application ended early")
@@ -259,11 +259,12 @@ async def _follow(
         progress.close()
 
 
-def _show(app: Obj, story: Scenario, step: Step, progress: Progress, clock: SystemClock) -> None:
+def _show(app: Obj, story: Scenario, step: Step, commit: str, progress: Progress, clock: SystemClock) -> None:
     if name_of(app) == story.name:
         progress.update(app, clock.now())
     phase = dig(app, "status", "operationState", "phase", default="")
-    if phase in ("Failed", "Error") and step.ends == Ends.SUCCEEDED:
+    mine = commit in revisions_of(dig(app, "status", "operationState", "syncResult", default={}))
+    if mine and phase in ("Failed", "Error") and step.ends == Ends.SUCCEEDED:
         report = dig(app, "status", "operationState", "message", default="")
         raise CommandFailed(f"the sync of {name_of(app)} ended {phase}: {report}")
 
