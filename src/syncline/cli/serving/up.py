@@ -263,9 +263,8 @@ def up(
         }
     )
     home, config_server = state_directory(), endpoint_address("--config-server-listen", config_server_listen)
-    host, port = host_and_port(listen, tls=True)
     commands, operators = run_commands_of(run_commands), chosen_role(endpoints)
-    where = None if memory else (data or home / "data")
+    (host, port), where = host_and_port(listen, tls=True), None if memory else (data or home / "data")
     settings = ClusterSettings(
         data=where,
         host=host,
