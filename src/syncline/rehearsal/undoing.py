@@ -6,21 +6,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from syncline.apply.annotations import wave
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of, namespace_of
+from syncline.rehearsal.record import Recorder
 from syncline.rehearsal.stage import APPLICATIONS
-
-if TYPE_CHECKING:
-    from syncline.rehearsal.playing import Play
+from syncline.rehearsal.world import World
 
 IN_ORDER = "to roll back in order: "
 """Begins the notes of a rehearsal that say what a person types."""
 WAIT_S, STEP_S = 3_600.0, 15.0
 """Virtual seconds for which one wave may take, and between looks at it."""
+
+
+class Playing(Protocol):
+    """The rehearsal under way: what :class:`~syncline.rehearsal.playing.Play` has of it."""
+
+    world: World
+    recorder: Recorder
+
+    def applications(self) -> list[Obj]: ...
+
+    def bring_back(self) -> None: ...
+
+    def advance(self, seconds: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +71,7 @@ def _argument(one: Mapping[str, str]) -> str:
     return f"{one['group']}:{one['kind']}:{place}{one['name']}"
 
 
-def undo(play: Play) -> Iterator[str]:
+def undo(play: Playing) -> Iterator[str]:
     """End running syncs, bring back in Git what was there before, and undo wave by wave; yield what a person types.
     Stops at a step that fails."""
     apps = play.applications()
@@ -84,18 +96,18 @@ def undo(play: Play) -> Iterator[str]:
             _patch(play, app, {"spec": {"syncPolicy": {"automated": policies[name_of(app)]}}})
 
 
-def _patch(play: Play, app: Obj, body: Obj) -> None:
+def _patch(play: Playing, app: Obj, body: Obj) -> None:
     merge = client.PatchType.MERGE
     play.world.admin.send(client.patch(APPLICATIONS, namespace_of(app), name_of(app), merge, body)).or_raise()
 
 
-def _app(play: Play, step: Undo) -> Obj:
+def _app(play: Playing, step: Undo) -> Obj:
     request = client.get(APPLICATIONS, step.namespace, step.app)
     found: Obj = play.world.admin.send(request).or_raise()
     return {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind, **found}
 
 
-def _unfinished(play: Play, step: Undo) -> str:
+def _unfinished(play: Playing, step: Undo) -> str:
     """Advance until a step has succeeded and its objects are healthy; return how it ended otherwise."""
     waited = 0.0
     while waited < WAIT_S:

@@ -96,7 +96,8 @@ def _waves(record: Record, row: str, operation: _Operation) -> Iterator[Bar]:
 
 def wave_of(record: Record, one: dict[str, Any]) -> int:
     """Return the wave of a result of a sync."""
-    versions = record.by_ref.get(_ref(one))
+    ref = _ref(one)
+    versions = record.by_ref.get(ref) or record.by_ref.get(ref._replace(namespace=""))  # results of objects without one
     return wave(versions[-1].obj) if versions else 0
 
 
