@@ -9,9 +9,12 @@ import pytest
 
 from syncline.cli.main import main
 from syncline.rehearsal.fields import Field
+from syncline.rehearsal.given.files import Files
+from syncline.rehearsal.given.snapshot import snapshot_of
 from syncline.rehearsal.record import Record
+from syncline.rehearsal.repository import commit_files
 from syncline.rehearsal.scenario import ScenarioError
-from syncline.rehearsal.testing.case import Case
+from syncline.rehearsal.testing.case import Case, Commit
 from syncline.rehearsal.testing.expectations import expectation
 from syncline.rehearsal.testing.happening import played
 from syncline.rehearsal.testing.judging import failures
@@ -164,6 +167,11 @@ def test_the_examples_pass_and_one_that_expects_too_much_fails_with_all_that_is_
         ("scenarios: [{name: a, when: [{commit: {files: {../b: c}}}]}]", "allowed: texts by paths in the repository"),
         ("scenarios: [{name: a, when: [{commit: {set: [{file: b}]}}]}]", "set[0].file: found 'b'; allowed: a file of"),
         ("scenarios: [{name: a, when: [{commit: {set: [{file: shop.yaml}]}}]}]", "found 2 documents in the file"),
+        (
+            f"scenarios: [{{name: a, when: [{{commit: {{set: [{{file: shop.yaml, object: ConfigMap/colours, fields: "
+            f"{{{'a.' * 99}a: 1}}}}]}}}}]}}]",
+            "set[0].fields: found a.a.a.",
+        ),
         ("scenarios: [{name: a, expect: [{verdict: good}]}]", "expect[0].verdict: found 'good'; allowed: safe"),
         ("scenarios: [{name: a, expect: [{laws: {held: [x]}}]}]", "expect[0].laws: found 'x'; allowed: nothing-stays"),
         ("scenarios: [{name: a, expect: [{object: a/b, must: 'x.y'}]}]", "CEL with the variables object, before"),
@@ -178,6 +186,24 @@ def test_a_file_that_is_wrong_is_named_with_path_value_and_what_is_allowed(
     with pytest.raises(ScenarioError) as error:
         read_cases(file)
     assert said in str(error.value) and "shop" in str(error.value) and error.value.usage, str(error.value)
+
+
+def test_a_world_may_be_a_snapshot_and_what_is_deployed_a_revision(tmp_path: Path) -> None:
+    edit = "{file: shop.yaml, object: ConfigMap/colours, fields: {data: null}}"
+    when = f"[{{at: 1m, commit: {{revision: main, set: [{edit}]}}}}]"
+    text = f"scenarios: [{{name: a, snapshot: world.json, deployed: {{revision: main}}, when: {when}}}]\n"
+    file = tmp_path / "shop" / "shop.rehearsal.yaml"
+    commit_files(Files({"shop.yaml": SHOP.encode()}), file.parent)
+    file.write_text(HEAD + text)
+    (file.parent / "shop.yaml").write_text(SHOP.replace("blue", "red"))
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a-node", "labels": {"disk": "ssd"}}}
+    (file.parent / "world.json").write_text(json.dumps(snapshot_of([node], b"salt")))
+    (case,) = read_cases(file)
+    assert [(each.name, each.labels) for each in case.asked.world.nodes()] == [("a-node", (("disk", "ssd"),))]
+    assert case.asked.before is not None and "blue" in case.asked.before.text("shop.yaml")
+    assert "red" in case.asked.files.text("shop.yaml")
+    (then,) = case.happenings
+    assert isinstance(then.change, Commit) and "sky" not in then.change.files.text("shop.yaml")
 
 
 def test_wrong_files_are_all_named_before_anything_is_played(

@@ -43,13 +43,12 @@ def laws_for(file: Path, laws: Path | None) -> tuple[RecordLaw, ...]:
     return python_laws(laws, root_of(file)) if laws is not None else ()
 
 
-def run_here(run: Run) -> Result:
-    """Run it in this process."""
+def run_here(run: Run, place: Path) -> Result:
+    """Run it in this process, in a folder of its own."""
     case = next((each for each in read_cases(run.file, laws_for(run.file, run.laws)) if each.name == run.name), None)
     if case is None:
         return Result(str(run.file), run.name, run.seed, error="the scenario is no longer there")
-    with scratch() as place:
-        return run_case(case, run.seed, place)
+    return run_case(case, run.seed, place)
 
 
 def run_apart(
@@ -57,6 +56,13 @@ def run_apart(
 ) -> list[Result]:
     """Return the results in the order of the runs; ``report`` gets each when it is there. A run that takes longer than
     ``limit_s`` real seconds is ended and has failed."""
+    with scratch() as place:  # here, since a process that is ended removes nothing
+        return _run_all(runs, processes, limit_s, report, place)
+
+
+def _run_all(
+    runs: Sequence[Run], processes: int, limit_s: float, report: Callable[[Result], None], place: Path
+) -> list[Result]:
     linux, clock = sys.platform == "linux", SystemClock()
     context = multiprocessing.get_context("fork") if linux else multiprocessing.get_context("spawn")
     found: dict[int, Result] = {}
@@ -67,7 +73,7 @@ def run_apart(
             while waiting and len(going) < processes:
                 number, run = waiting.pop(0)
                 answers, mine = context.Pipe(duplex=False)
-                process = context.Process(target=_answered, args=(run, mine), daemon=True)
+                process = context.Process(target=_answered, args=(run, place / str(number), mine), daemon=True)
                 process.start()
                 mine.close()
                 going.append(_Process(number, process, answers, clock.monotonic() + limit_s))
@@ -85,11 +91,14 @@ def run_apart(
     return [found[number] for number in range(len(runs))]
 
 
-def _answered(run: Run, answers: Connection) -> None:
+def _answered(run: Run, place: Path, answers: Connection) -> None:
     try:
-        answers.send(run_here(run))
+        found = run_here(run, place)
     except ScenarioError as error:
-        answers.send(Result(str(run.file), run.name, run.seed, error=str(error)))
+        found = Result(str(run.file), run.name, run.seed, error=str(error))
+    except Exception as error:  # of one scenario; the others go on
+        found = Result(str(run.file), run.name, run.seed, error=f"{type(error).__name__}: {error}")
+    answers.send(found)
 
 
 def _result(run: Run, each: _Process, limit_s: float, *, on_time: bool) -> Result:

@@ -63,10 +63,12 @@ class ScenarioItem(pytest.Item):
         self.run = run
 
     def runtest(self) -> None:
+        from syncline.base.scratch import scratch
         from syncline.cli.rehearse.processes import run_here
         from syncline.cli.views.rehearsal.results import describe_failure
 
-        result = run_here(self.run)
+        with scratch() as place:
+            result = run_here(self.run, place)
         if not result.passed:
             raise Failed(describe_failure(result))
 

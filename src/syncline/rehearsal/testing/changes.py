@@ -24,6 +24,7 @@ from syncline.rehearsal.testing.mishaps import mishap
 
 MAX_HAPPENINGS = 200
 MAX_EDITS = 200
+MAX_KEYS = 40
 MAX_AT = timedelta(days=7)
 POWER = "syncline.dev/power"
 COMMIT = ("folder", "revision", "files", "set", "remove")
@@ -126,6 +127,8 @@ def _edited(at: Field, files: Files) -> Files:
         raise at["file"].wrong(repr(path), f"a file of plain YAML: {error}") from error
     number = _document(at, documents)
     for name, value in at["fields"].map().items():
+        if len(keys_of(str(name))) > MAX_KEYS:
+            raise at["fields"].wrong(f"{str(name)[:80]}…", f"a path of at most {MAX_KEYS} keys")
         place = _place(documents[number], str(name))
         edit = Edit(path, number, place, REMOVED if value is None else value)
         try:

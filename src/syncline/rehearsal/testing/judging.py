@@ -222,7 +222,7 @@ class _Looking:
     def _why(self, one: Version, before: Obj | None) -> str:
         for path, value in self.wanted.fields.items():
             found = value_at(one.obj, path)
-            if found != value:
+            if found != value or isinstance(found, bool) != isinstance(value, bool):  # True is no 1 here
                 return f"{path} is {'not there' if found is None else repr(found)}, not {value!r}"
         if self.wanted.condition is None:
             return ""
