@@ -20,7 +20,7 @@ from syncline.kube.objects import Obj, dig, namespace_of, owner_references, uid_
 from syncline.kube.schema.extensions import SIMULATED_SERVER, SIMULATED_WEBHOOKS
 from syncline.kube.transport.outbound import Stream
 from syncline.rehearsal.scenario import ScenarioError
-from syncline.rehearsal.seams import SkewedClock
+from syncline.rehearsal.seams import SkewedClock, SkewedWay
 from syncline.rehearsal.world import World
 
 GITOPS, MACHINES = "gitops", "machine-config"
@@ -59,10 +59,11 @@ class Mishap:
 # -- the way between a process and the API ---------------------------------------------------------------------------
 
 
-class Partition:
-    """The transport of a process; while it is cut, nothing goes through, and its watches break."""
+class Partition(SkewedWay):
+    """The way of a process; while it is cut, nothing goes through, and its watches break."""
 
-    def __init__(self, inner: Transport) -> None:
+    def __init__(self, inner: Transport, clock: SkewedClock) -> None:
+        super().__init__(clock)
         self._inner = inner
         self._is_cut = False
         self._streams: list[_Line] = []
@@ -127,20 +128,18 @@ class Mishaps:
 
     world: World
     partitions: dict[str, Partition] = field(default_factory=dict)
-    clocks: dict[str, SkewedClock] = field(default_factory=dict)
     _behaving: dict[Mishap, Callable[[Obj], Mapping[str, str]]] = field(default_factory=dict)
     _booting: dict[str, int] = field(default_factory=dict)
     """Boots that are still to fail, by node."""
 
     def begin(self, *, machine_config: bool) -> None:
         """Start the processes of the controllers again, behind ways that can be cut."""
-        self.clocks = {who: SkewedClock(self.world.clock) for who in PROCESSES}
-        self.world.start_gitops(lambda inner: self._way(GITOPS, inner), self.clocks[GITOPS])
+        self.world.start_gitops(lambda inner: self._way(GITOPS, inner))
         if machine_config:
-            self.world.start_machine_config(lambda inner: self._way(MACHINES, inner), self.clocks[MACHINES])
+            self.world.start_machine_config(lambda inner: self._way(MACHINES, inner))
 
     def _way(self, who: str, inner: Transport) -> Transport:
-        self.partitions[who] = Partition(inner)
+        self.partitions[who] = Partition(inner, SkewedClock(self.world.clock))
         return self.partitions[who]
 
     def strike(self, mishap: Mishap) -> None:
@@ -156,7 +155,7 @@ class Mishaps:
             case Kind.PARTITION:
                 self._cut(mishap.target, on=on)
             case Kind.CLOCK:
-                self.clocks[mishap.target].off_s = mishap.seconds if on else 0.0
+                self._way_of(mishap.target).clock.off_s = mishap.seconds if on else 0.0
             case Kind.FULL_DISK:
                 self._machine(mishap.target).fill_disk(on)
             case Kind.FAILED_BOOT:
@@ -173,9 +172,14 @@ class Mishaps:
             raise ScenarioError(f"there is no node {name}; allowed: {names}")
         return found
 
+    def _way_of(self, who: str) -> Partition:
+        if who not in self.partitions:
+            raise ScenarioError(f"there is no process {who} in this world; machine-config needs machineConfig: true")
+        return self.partitions[who]
+
     def _cut(self, target: str, *, on: bool) -> None:
-        if target in self.partitions:
-            self.partitions[target].cut(on)
+        if target in PROCESSES:
+            self._way_of(target).cut(on)
         else:
             self._machine(target).cut_off(self.world.clock.now() if on else None)
 

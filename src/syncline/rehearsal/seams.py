@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from syncline.assembly.roles import Role, SimulatedDriver, Wake
 from syncline.base.clock import Clock, VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.control.loop import ControlLoop
@@ -324,6 +325,25 @@ class SkewedActor(LoopActor):
     def next_due(self, *, foreground_only: bool) -> datetime | None:
         due = super().next_due(foreground_only=foreground_only)
         return None if due is None else due - timedelta(seconds=self.skew.off_s)
+
+
+class SkewedWay:
+    """The way to the API of a process with a clock of its own."""
+
+    def __init__(self, clock: SkewedClock) -> None:
+        self.clock = clock
+
+    def send(self, request: Request) -> Response:
+        raise NotImplementedError
+
+
+class SkewedDriver(SimulatedDriver):
+    """Drives a process whose clock may be off; its journal has the times of that clock."""
+
+    def drive(self, role: Role, loop: ControlLoop) -> Wake:
+        assert isinstance(self.clock, SkewedClock), "it is made with such a clock"
+        self.actor = SkewedActor(loop, self.transport, self.order, clock=self.clock)
+        return loop.wake
 
 
 class Agenda:

@@ -17,7 +17,7 @@ from syncline.assembly.embedded.core import ClusterCore, build_core
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.gitops import gitops, gitops_objects
 from syncline.assembly.rights import Rights, gitops_user, managed_namespaces_role
-from syncline.assembly.roles import Role, SimulatedDriver, Wake, start
+from syncline.assembly.roles import Role, SimulatedDriver, start
 from syncline.base.clock import VirtualClock
 from syncline.base.entropy import Entropy
 from syncline.base.journal import Journal
@@ -28,13 +28,12 @@ from syncline.cluster.machines.scripted.stages import Timing
 from syncline.cluster.machines.simulated import BootTimes
 from syncline.cluster.storage.store import Key, Store, Stored
 from syncline.control.executor import run_in_place
-from syncline.control.loop import ControlLoop
 from syncline.control.virtual import LoopActor, VirtualDriver
 from syncline.gitops.application.manifests import SourceReader
 from syncline.gitops.application.observing.observe import AppSettings
 from syncline.kube.client import Request, Transport
 from syncline.rehearsal.given.state import WorldState, laid
-from syncline.rehearsal.seams import SkewedActor, SkewedClock
+from syncline.rehearsal.seams import SkewedDriver, SkewedWay
 
 if TYPE_CHECKING:
     from syncline.machineconfig.ansible.reading import PlaybookReader
@@ -64,15 +63,6 @@ def _beginning(seed: int, control_namespace: str) -> _Beginning:
     store = core.store
     found = ((one.key, one.revision, one.raw) for resource in store.resources() for one in store.list(resource))
     return _Beginning(store.revision, tuple(found), core.api.backend.entropy)
-
-
-class SkewedDriver(SimulatedDriver):
-    """Drives a process whose clock is off; its journal has the times of that clock."""
-
-    def drive(self, role: Role, loop: ControlLoop) -> Wake:
-        assert isinstance(self.clock, SkewedClock), "it is made with such a clock"
-        self.actor = SkewedActor(loop, self.transport, self.order, clock=self.clock)
-        return loop.wake
 
 
 class World:
@@ -133,12 +123,10 @@ class World:
             self.start_role(managed_namespaces_role(self.settings.control_namespace))
         self.start_gitops()
 
-    def start_gitops(
-        self, wrap: Callable[[Transport], Transport] | None = None, clock: SkewedClock | None = None
-    ) -> None:
-        """Start new GitOps controllers on the same cluster, as after a restart. ``clock``: of their process."""
+    def start_gitops(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
+        """Start new GitOps controllers on the same cluster, as after a restart."""
         namespace = self.settings.control_namespace
-        driver = self._driver(self.core.transport(gitops_user(namespace, self._rights)), wrap, clock)
+        driver = self._driver(self.core.transport(gitops_user(namespace, self._rights)), wrap)
         remotes = RemoteClusters(VirtualWay(driver, self.driver, self.others), namespace)
         seed = self.entropy.fork("sets").uid()
         role = gitops(self._reader, self.settings, remotes, rights=self._rights, seed=seed).role
@@ -149,31 +137,23 @@ class World:
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
 
     def _started(
-        self,
-        role: Role,
-        core: ClusterCore,
-        wrap: Callable[[Transport], Transport] | None = None,
-        clock: SkewedClock | None = None,
+        self, role: Role, core: ClusterCore, wrap: Callable[[Transport], Transport] | None = None
     ) -> tuple[LoopActor, Callable[[], None]]:
-        driver = self._driver(core.transport(role.user), wrap, clock)
+        driver = self._driver(core.transport(role.user), wrap)
         driver.host = core.registry.host
         stop = start(role, driver)
         return driver.actor, stop
 
-    def _driver(
-        self, home: Transport, wrap: Callable[[Transport], Transport] | None, clock: SkewedClock | None = None
-    ) -> SimulatedDriver:
+    def _driver(self, home: Transport, wrap: Callable[[Transport], Transport] | None) -> SimulatedDriver:
         transport: Transport = RoutedTransport(home, self.others)
         way = wrap(transport) if wrap else transport
-        if clock is not None:
-            return SkewedDriver(clock, self.journal, way, self.order, strict=True)
+        if isinstance(way, SkewedWay):
+            return SkewedDriver(way.clock, self.journal, way, self.order, strict=True)
         return SimulatedDriver(self.clock, self.journal, way, self.order, strict=True)
 
-    def start_machine_config(
-        self, wrap: Callable[[Transport], Transport] | None = None, clock: SkewedClock | None = None
-    ) -> None:
+    def start_machine_config(self, wrap: Callable[[Transport], Transport] | None = None) -> None:
         """Install the prerequisites of the machine-config controllers and run them with one agent per machine. A second
-        call restarts them on the same cluster and machines. ``clock``: of their process."""
+        call restarts them on the same cluster and machines."""
         from syncline.assembly.machines.ansible import with_playbooks
         from syncline.assembly.machines.objects import machineconfig_objects
         from syncline.assembly.machines.role import MachineConfigSettings, machineconfig_role
@@ -186,7 +166,7 @@ class World:
         role = machineconfig_role(settings, hosts=hosts)
         if self.playbooks is not None:
             role = with_playbooks(role, settings, self.playbooks)
-        actor, self._unfollow = self._started(role, self.core, wrap, clock)
+        actor, self._unfollow = self._started(role, self.core, wrap)
         self._rooms = [actor]
         self.driver.actors = [self.cluster_actor, *self._far, self.gitops_actor, *self._rooms]
 
