@@ -98,6 +98,21 @@ SCENES = {
             "{object: ConfigMap/colours, is: {data.sky: red}, within: 15m}",
         ],
     ),
+    "what waits for a state happens as soon as it is so, and heals": (
+        MAP,
+        NODES,
+        [
+            "{once: {object: ConfigMap/colours, is: {data.sky: red}}, fault: {partition: gitops, for: 10m}}",
+            "{once: {object: ConfigMap/colours, must: \"object.data.sky == 'red'\"}, nodeOff: node-1}",
+            RED,
+            RED.replace("red", "green").replace("2m", "3m"),
+        ],
+        [
+            "{object: ConfigMap/colours, is: {data.sky: red}, at: 12m}",
+            "{object: ConfigMap/colours, is: {data.sky: green}, within: 14m}",
+            "{object: Node/node-1, is: {'metadata.annotations[syncline.dev/power]': 'off'}, within: 2m1s}",
+        ],
+    ),
     "controllers whose clock is ahead write times ahead, and go on": (
         MAP,
         NODES,
@@ -201,6 +216,20 @@ def test_a_write_to_a_full_disk_fails_as_on_linux() -> None:
         host.write("/etc/motd", b"hello")
     machine.fill_disk(False)
     host.write("/etc/motd", b"hello")
+
+
+def test_what_waits_for_a_state_that_never_comes_fails_the_scenario_and_says_what_was_found(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "shop.yaml").write_text(MAP)
+    file = tmp_path / "shop.rehearsal.yaml"
+    when = "{once: {object: ConfigMap/colours, is: {data.sky: red}}, nodeOff: node-1}"
+    file.write_text(f"{HEAD}{NODES}  when: [{when}]\n")
+    (case,) = read_cases(file)
+    result = run_case(case, 1, tmp_path / "scratch")
+    assert "it never came to that: ConfigMap/shop/colours: data.sky is 'blue', not 'red'" in result.error
+    file.write_text(f"{HEAD}{NODES}  when: [{{once: {{object: a/b}}, at: 1m, nodeOff: node-1}}]\n")
+    with pytest.raises(ScenarioError, match=r"when\[0\].once: found once with at, commit or rollback"):
+        read_cases(file)
 
 
 def test_a_fault_of_what_is_not_there_fails_the_scenario_and_names_what_is(tmp_path: Path) -> None:

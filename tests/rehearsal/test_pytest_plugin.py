@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from syncline.cli.main import main
 from syncline.rehearsal.answer.pythonlaws import python_laws
 from syncline.rehearsal.scenario import ScenarioError
 
@@ -82,6 +83,16 @@ def test_laws_in_python_that_lie_in_the_repository_are_never_run(tmp_path: Path)
     assert not (tmp_path / "ran").exists()
     (tmp_path / "other").mkdir()
     assert [law.name for law in python_laws(file, tmp_path / "other")] == ["no-maps", "odd"]
+
+
+def test_rehearse_takes_such_laws_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    repository = tmp_path / "repository"
+    (repository / ".git").mkdir(parents=True)
+    (repository / "map.yaml").write_text(MAP)
+    (tmp_path / "laws.py").write_text(LAWS.replace("shop", "repository").replace(", Odd()", ""))
+    options = ["--laws", str(tmp_path / "laws.py"), "--namespace", "repository", "--no-range", "--no-cures"]
+    assert main(["rehearse", str(repository), *options]) == 4
+    assert "no-maps at +0s: colours is there; demanded: there is no ConfigMap" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,12 @@ class Recorder:
         if len(self.versions) >= MAX_VERSIONS:
             self.overflow += 1
             return
-        kept = {**obj, "metadata": _plain(obj), "data": {}, "stringData": {}} if kind == SECRET else obj
-        self.versions.append(Version(self.clock.now(), ref_of(obj), kept, gone=event.type == "DELETED"))
+        self.versions.append(Version(self.clock.now(), ref_of(obj), disclosed(obj), gone=event.type == "DELETED"))
+
+
+def disclosed(obj: Obj) -> Obj:
+    """Return what may be kept and shown of an object: all but the values of a Secret."""
+    return {**obj, "metadata": _plain(obj), "data": {}, "stringData": {}} if obj.get("kind") == SECRET else obj
 
 
 def _plain(secret: Obj) -> Obj:

@@ -62,12 +62,15 @@ Change: TypeAlias = "Commit | Acts | Sync | Terminate | Strike"
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """``at``: since the first commit; ``where``: its path in the file."""
+    """``at``: since the first commit, or, with ``once``, as soon as that is so; ``where``: its path in the file.
+    ``then`` heals what was waited for, ``at`` seconds later."""
 
     at: timedelta
     where: str
     text: str
     change: Change
+    once: State | None = None
+    then: Happening | None = None
 
 
 # -- what is expected ------------------------------------------------------------------------------------------------

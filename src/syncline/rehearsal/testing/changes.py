@@ -18,8 +18,8 @@ from syncline.rehearsal.mishaps import PROCESSES
 from syncline.rehearsal.paths import keys_of, place_of
 from syncline.rehearsal.repository import files_at
 from syncline.rehearsal.scenario import Delete, Patching
-from syncline.rehearsal.testing.case import Acts, Change, Commit, Happening, Strike, Sync, Terminate
-from syncline.rehearsal.testing.expectations import moment
+from syncline.rehearsal.testing.case import Acts, Change, Commit, Happening, State, Strike, Sync, Terminate
+from syncline.rehearsal.testing.expectations import moment, once
 from syncline.rehearsal.testing.mishaps import mishap
 
 MAX_HAPPENINGS = 200
@@ -38,9 +38,9 @@ def happenings(at: Field, files: Files, before: Files | None, folder: Path, belo
     entries = at.each()
     if len(entries) > MAX_HAPPENINGS:
         raise at.wrong(f"{len(entries)} entries", f"at most {MAX_HAPPENINGS}")
-    timed = sorted(((_at(one), one) for one in entries), key=lambda each: each[0])
+    timed = sorted(((_at(one), one) for one in entries), key=lambda each: each[0])  # with once: in the file's order
     history = [files] if before is None else [before, files]
-    found = []
+    found: list[Happening] = []
     for when, one in timed:
         word = _word(one)
         if word == "commit":
@@ -52,14 +52,28 @@ def happenings(at: Field, files: Files, before: Files | None, folder: Path, belo
             history.append(history[-2])
         text = json.dumps({word: one[word].value}, default=str)
         if word == "fault":
-            struck, lasts = mishap(one[word])
-            found.append(Happening(when, one.where, text, Strike(struck)))
-            if lasts is not None:
-                found.append(Happening(when + lasts, one.where, f"{text} heals", Strike(struck, heals=True)))
+            found += _faults(one, when, text)
             continue
         change = CHANGES[word](one[word]) if word in CHANGES else Commit(history[-1])
-        found.append(Happening(when, one.where, text, change))
+        found.append(Happening(when, one.where, text, change, _once(one)))
     return tuple(sorted(found, key=lambda each: each.at))
+
+
+def _faults(one: Field, when: timedelta, text: str) -> tuple[Happening, ...]:
+    """Return the fault, and that it heals."""
+    struck, lasts = mishap(one["fault"])
+    waited = _once(one)
+    heals = None
+    if lasts is not None:
+        heals = Happening(when + lasts, one.where, f"{text} heals", Strike(struck, heals=True))
+    if waited is not None:
+        return (Happening(when, one.where, text, Strike(struck), waited, heals),)
+    fault = Happening(when, one.where, text, Strike(struck))
+    return (fault,) if heals is None else (fault, heals)
+
+
+def _once(one: Field) -> State | None:
+    return None if one["once"].value is None else once(one["once"])
 
 
 def of_process(happening: Happening) -> bool:
@@ -68,7 +82,10 @@ def of_process(happening: Happening) -> bool:
 
 
 def _at(one: Field) -> timedelta:
-    when = moment(one.known("at", *WORDS)["at"])
+    one.known("at", "once", *WORDS)
+    if one["once"].value is not None and (one["at"].value is not None or {"commit", "rollback"} & set(one.map())):
+        raise one["once"].wrong("once with at, commit or rollback", "at for a commit, and one of at and once")
+    when = moment(one["at"]) if one["at"].value is not None else timedelta(0)
     if when > MAX_AT:
         raise one["at"].wrong(repr(one["at"].value), "at most 168h")
     return when

@@ -63,7 +63,7 @@ def _laws(at: Field) -> Wanted:
     return found
 
 
-def _state(at: Field) -> Wanted:
+def _state(at: Field) -> State:
     named = at.known(*STATE)["object"]
     target = named.target()
     if len(target) > MAX_TARGET:
@@ -78,6 +78,13 @@ def _state(at: Field) -> Wanted:
         raise at.wrong("absent with is, must or count", "absent alone")
     condition = condition_of(at["must"], text, OF_OBJECT) if text else None
     return State(target, _when(at), fields, condition, absent, count)
+
+
+def once(at: Field) -> State:
+    """Return a state that is waited for. Raises ScenarioError."""
+    at.known("object", "is", "must", "absent", "count")
+    at.needed("object", "KIND/NAME or KIND/NAMESPACE/NAME")
+    return _state(at)
 
 
 def _when(at: Field) -> When:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import assert_never
 
@@ -18,6 +20,7 @@ from syncline.rehearsal.record import Record
 from syncline.rehearsal.scenario import Act, AddNode, ScenarioError
 from syncline.rehearsal.testing.case import Acts, Commit, Happening, Strike, Sync, Terminate
 from syncline.rehearsal.testing.changes import of_process
+from syncline.rehearsal.testing.waiting import Waiting
 
 PATTERN = frozenset("*?[")
 
@@ -33,17 +36,28 @@ def played(asked: Asked, happenings: tuple[Happening, ...], scratch: Path) -> Re
     mishaps = Mishaps(run.world)
     if any(of_process(each) for each in happenings):
         mishaps.begin(machine_config=asked.world.machine_config)
-    first = [each for each in happenings if isinstance(each.change, Strike) and not each.at]
+    happen = partial(_happen, run, mishaps)
+    timed = [each for each in happenings if each.once is None]
+    first = [each for each in timed if isinstance(each.change, Strike) and not each.at]
     for each in first:
-        _happen(run, mishaps, each)
+        happen(each)
+    waiting = Waiting(run.world, happenings, happen)
     run.commit(asked.files)
-    for each in [each for each in happenings if each not in first]:
-        left = began + each.at - clock.now()
-        if left.total_seconds() > 0:
-            run.run(left, whole=True)
-        _happen(run, mishaps, each)
-    ending, done = run.run(asked.until - (clock.now() - began))
+    for each in [each for each in timed if each not in first]:
+        _reach(run, began + each.at)
+        happen(each)
+    ending, done = run.run(began + asked.until - clock.now())
+    while (heals := waiting.last) is not None and heals <= began + asked.until:
+        _reach(run, heals)
+        ending, done = run.run(began + asked.until - clock.now())
+    waiting.end()
     return run.record(began, ending, done)
+
+
+def _reach(run: Play, at: datetime) -> None:
+    left = at - run.world.clock.now()
+    if left.total_seconds() > 0:
+        run.run(left, whole=True)
 
 
 def _happen(run: Play, mishaps: Mishaps, happening: Happening) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 
-from syncline.kube.objects import Obj, ObjectRef
 from syncline.kube.text.durations import format_seconds
 from syncline.rehearsal.answer.answer import Answer, Bar, Outcome
 from syncline.rehearsal.answer.condition import MAX_STEPS, end_values
-from syncline.rehearsal.paths import value_at
 from syncline.rehearsal.record import Record, Version
 from syncline.rehearsal.testing.case import (
     AtEnd,
@@ -24,8 +22,8 @@ from syncline.rehearsal.testing.case import (
     Verdict,
     Waits,
 )
+from syncline.rehearsal.testing.states import Seen, Wanting, shown
 
-SHORT = {"app": "application", "appset": "applicationset", "pool": "machineconfigpool", "mc": "machineconfig"}
 MAX_NAMED, MAX_AROUND, AROUND_S = 5, 12, 120.0
 LEASE = "/Lease/"
 """Part of the renewals in a journal, which say nothing of a roll-out."""
@@ -162,18 +160,11 @@ class _Looking:
 
     record: Record
     wanted: State
-    left: list[int] = field(default_factory=lambda: [MAX_STEPS])
 
     def __post_init__(self) -> None:
-        kind, *space, name = self.wanted.target.split("/")
-        kind = SHORT.get(kind.lower(), kind.lower())
-        self.histories = {
-            ref: versions
-            for ref, versions in sorted(self.record.by_ref.items())
-            if ref.kind.lower() == kind
-            and fnmatchcase(ref.name, name)
-            and (not space or fnmatchcase(ref.namespace, space[0]))
-        }
+        self._wanting = Wanting(self.wanted)
+        histories = sorted(self.record.by_ref.items())
+        self.histories = {ref: versions for ref, versions in histories if self._wanting.names(ref)}
 
     def finding(self) -> _Finding | None:
         when, record = self.wanted.when, self.record
@@ -203,46 +194,22 @@ class _Looking:
 
     def _wrong(self, at: datetime) -> str:
         """Return what is not as it is wanted at a time; empty if all is."""
-        there = {ref: found for ref, versions in self.histories.items() if (found := _at(versions, at)) is not None}
-        wanted = self.wanted
-        if wanted.absent:
-            return f"{_shown(min(there))} is there" if there else ""
-        if not there and wanted.count is None:
-            return f"there is no {wanted.target}; there were: {self._were()}"
-        wrong = [(ref, why) for ref, (one, before) in there.items() if (why := self._why(one, before))]
-        if wanted.count is not None:
-            fit = len(there) - len(wrong)
-            detail = f"; {_shown(wrong[0][0])}: {wrong[0][1]}" if wrong else ""
-            return "" if fit == wanted.count else f"{fit} are so, not {wanted.count}{detail}"
-        return f"{_shown(wrong[0][0])}: {wrong[0][1]}" if wrong else ""
+        found = {
+            ref: seen for ref, versions in self.histories.items() if (seen := self._seen(versions, at)) is not None
+        }
+        why = self._wanting.wrong(found)
+        if found or not why:
+            return why
+        were = ", ".join(shown(ref) for ref in list(self.histories)[:MAX_NAMED])
+        return f"{why}; there were: {were or 'none'}"
 
-    def _were(self) -> str:
-        return ", ".join(_shown(ref) for ref in list(self.histories)[:MAX_NAMED]) or "none"
-
-    def _why(self, one: Version, before: Obj | None) -> str:
-        for path, value in self.wanted.fields.items():
-            found = value_at(one.obj, path)
-            if found != value or isinstance(found, bool) != isinstance(value, bool):  # True is no 1 here
-                return f"{path} is {'not there' if found is None else repr(found)}, not {value!r}"
-        if self.wanted.condition is None:
-            return ""
-        at = self.record.seconds(one.at)
-        values: Obj = {"object": one.obj, "before": before, "gone": one.gone, "at": at}
-        why = self.wanted.condition.broken(values, self.left)
-        return f"{self.wanted.condition.text} is false" if why == "breaks the law" else why
-
-
-def _at(versions: Sequence[Version], at: datetime) -> tuple[Version, Obj | None] | None:
-    """Return the version that was there at a time, and the one before; None if there was none."""
-    past = [version for version in versions if version.at <= at]
-    if not past or past[-1].gone:
-        return None
-    before = past[-2] if len(past) > 1 and not past[-2].gone else None
-    return past[-1], None if before is None else before.obj
-
-
-def _shown(ref: ObjectRef) -> str:
-    return "/".join(filter(None, (ref.kind, ref.namespace, ref.name)))
+    def _seen(self, versions: Sequence[Version], at: datetime) -> Seen | None:
+        """Return the version that was there at a time; None if there was none."""
+        past = [version for version in versions if version.at <= at]
+        if not past or past[-1].gone:
+            return None
+        before = past[-2] if len(past) > 1 and not past[-2].gone else None
+        return past[-1].obj, None if before is None else before.obj, self.record.seconds(past[-1].at)
 
 
 # -- around a failure --------------------------------------------------------------------------------------------------

@@ -146,6 +146,8 @@ class _Reader:
         happening = happenings(at["when"], files, before, folder, self.below)
         if asked.schedule is not None and any(of_process(each) for each in happening):
             raise at["faults"].wrong("a schedule beside a fault of a process that lasts", "one of them in a scenario")
+        if asked.schedule is not None and any(each.once is not None for each in happening):
+            raise at["faults"].wrong("a schedule beside once", "one of them in a scenario")
         if any(each.at >= asked.until for each in happening):
             raise at["until"].wrong(repr(at["until"].text("24h")), "a time after all that happens")
         return Case(
