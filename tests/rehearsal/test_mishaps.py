@@ -232,11 +232,24 @@ def test_what_waits_for_a_state_that_never_comes_fails_the_scenario_and_says_wha
         read_cases(file)
 
 
-def test_a_fault_of_what_is_not_there_fails_the_scenario_and_names_what_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        ("fault: {fullDisk: gone}", "there is no node gone; allowed: node-1, node-2"),
+        ("fault: {clock: machine-config, by: 1h}", "there is no process machine-config in this world"),
+        ("fault: {webhookDown: default/kubernetes}", "Service default/kubernetes: answers no webhooks here"),
+        ("delete: Pod/shop/web-*", "Pod/shop/web-*: there is no such object"),
+        ("delete: Wizard/merlin", "the cluster serves no kind 'Wizard'"),
+        ("sync: other", "Application other: it is not there"),
+    ],
+)
+def test_what_happens_to_what_is_not_there_fails_the_scenario_and_names_what_is(
+    happens: str, said: str, tmp_path: Path
+) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "shop.yaml").write_text(MAP)
     file = tmp_path / "shop.rehearsal.yaml"
-    file.write_text(f"{HEAD}{NODES}  when: [{{fault: {{fullDisk: gone}}}}]\n")
+    file.write_text(f"{HEAD}{NODES}  when: [{{{happens}}}]\n")
     (case,) = read_cases(file)
     result = run_case(case, 1, tmp_path / "scratch")
-    assert "there is no node gone; allowed: node-1, node-2" in result.error
+    assert said in result.error and "scenarios[0].when[0]: " in result.error

@@ -16,7 +16,7 @@ from syncline.cluster.machines.scripted.stages import ANNOTATION_PREFIX
 from syncline.cluster.machines.simulated import SimulatedMachine
 from syncline.kube.client import PatchType, Request, Response, Transport
 from syncline.kube.errors import Unavailable
-from syncline.kube.objects import Obj, dig, namespace_of, owner_references, uid_of
+from syncline.kube.objects import Obj, annotations_of, dig, namespace_of, owner_references, uid_of
 from syncline.kube.schema.extensions import SIMULATED_SERVER, SIMULATED_WEBHOOKS
 from syncline.kube.transport.outbound import Stream
 from syncline.rehearsal.scenario import ScenarioError
@@ -187,6 +187,10 @@ class Mishaps:
         space, name = service.split("/")
         body = {"metadata": {"annotations": {SIMULATED_SERVER: what}}}
         path = f"/api/v1/namespaces/{space}/services/{name}"
+        found = self.world.admin.send(Request("GET", path))
+        if what is None and annotations_of(found.obj).get(SIMULATED_SERVER) != SIMULATED_WEBHOOKS:
+            said = f"Service {service}: answers no webhooks here" if found.ok else str(found.obj.get("message"))
+            raise ScenarioError(f"{said}; allowed: one with {SIMULATED_SERVER}: {SIMULATED_WEBHOOKS}")
         answer = self.world.admin.send(Request("PATCH", path, {}, {"content-type": PatchType.MERGE}, body))
         if not answer.ok:
             raise ScenarioError(f"Service {service}: {answer.obj.get('message')}")

@@ -9,12 +9,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from syncline.cluster.machines.kubelet.power import POWER, Switch
 from syncline.kube.objects import Obj, name_of, namespace_of
 from syncline.kube.yaml.loading import YamlError, load_all
 from syncline.rehearsal.cures.editing import REMOVED, Edit, edited
 from syncline.rehearsal.fields import Field
 from syncline.rehearsal.given.files import Files, read_files
-from syncline.rehearsal.mishaps import PROCESSES
+from syncline.rehearsal.mishaps import PROCESSES, Kind
 from syncline.rehearsal.paths import keys_of, place_of
 from syncline.rehearsal.repository import files_at
 from syncline.rehearsal.scenario import Delete, Patching
@@ -26,7 +27,6 @@ MAX_HAPPENINGS = 200
 MAX_EDITS = 200
 MAX_KEYS = 40
 MAX_AT = timedelta(days=7)
-POWER = "syncline.dev/power"
 COMMIT = ("folder", "revision", "files", "set", "remove")
 Below = Callable[[Field], Path]
 """Returns the place that a field names; it raises ScenarioError for one that is not in the tested folder."""
@@ -46,7 +46,8 @@ def happenings(at: Field, files: Files, before: Files | None, folder: Path, belo
         if word == "commit":
             history.append(_committed(one["commit"], history[-1], folder, below))
         elif word == "rollback":
-            one["rollback"].flag()
+            if not one["rollback"].flag():
+                raise one["rollback"].wrong(repr(one["rollback"].value), "true")
             if len(history) < 2:
                 raise one.wrong("a rollback of the first commit", "deployed: what was there before, or a commit before")
             history.append(history[-2])
@@ -78,7 +79,8 @@ def _once(one: Field) -> State | None:
 
 def of_process(happening: Happening) -> bool:
     """Return whether a fault strikes a process of controllers, which is started again for it."""
-    return isinstance(happening.change, Strike) and happening.change.mishap.target in PROCESSES
+    struck = happening.change.mishap if isinstance(happening.change, Strike) else None
+    return struck is not None and struck.kind in (Kind.PARTITION, Kind.CLOCK) and struck.target in PROCESSES
 
 
 def _at(one: Field) -> timedelta:
@@ -201,8 +203,8 @@ def _pool(paused: bool) -> Callable[[Field], Change]:
     return lambda at: Acts((Patching(f"MachineConfigPool/{_name(at)}", {"spec": {"paused": paused}}),))
 
 
-def _node(power: str) -> Callable[[Field], Change]:
-    body = {"metadata": {"annotations": {POWER: power}}}
+def _node(power: Switch) -> Callable[[Field], Change]:
+    body = {"metadata": {"annotations": {POWER: str(power)}}}
     return lambda at: Acts((Patching(f"Node/{_name(at)}", body),))
 
 
@@ -217,8 +219,8 @@ CHANGES: Mapping[str, Callable[[Field], Change]] = {
     "patch": _patch,
     "pause": _pool(True),
     "resume": _pool(False),
-    "nodeOff": _node("off"),
-    "nodeOn": _node("on"),
+    "nodeOff": _node(Switch.OFF),
+    "nodeOn": _node(Switch.ON),
     "sync": lambda at: Sync(_name(at)),
     "terminate": lambda at: Terminate(_name(at)),
 }

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import assert_never
 
 from syncline.control.executor import run_in_place
+from syncline.explain.naming import NamingError
 from syncline.kube.client import Request
+from syncline.kube.errors import ApiError
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import name_of, namespace_of
 from syncline.rehearsal.mishaps import Mishaps
@@ -63,7 +65,7 @@ def _reach(run: Play, at: datetime) -> None:
 def _happen(run: Play, mishaps: Mishaps, happening: Happening) -> None:
     try:
         _change(run, mishaps, happening)
-    except ScenarioError as error:
+    except (ScenarioError, ApiError, NamingError) as error:
         raise ScenarioError(f"{happening.where}: {happening.text}: {error}") from error
 
 
