@@ -1,4 +1,4 @@
-"""Looks at a rehearsed cluster from outside, again and again: :class:`Watching`.
+"""Looks at a rehearsed cluster from outside, again and again: :class:`Watching`, :class:`Finished`.
 
 A look costs what changed since the last one: kinds are listed once and watched, not listed for each look. The caches of
 controllers do not serve for it, because faults delay and break their watches.
@@ -15,8 +15,12 @@ from syncline.control.informer import Change, Scope
 from syncline.control.loop import TWINS, Spaces
 from syncline.control.virtual import WatchActor
 from syncline.kube.client import Transport
+from syncline.kube.kinds.argoproj import APP_PROJECT
 from syncline.kube.mapper import Mapper, server_version
-from syncline.kube.objects import GroupKind, ObjectRef
+from syncline.kube.objects import GroupKind, Obj, ObjectRef, annotations_of, dig, name_of, ref_of, resource_version
+from syncline.machineconfig.names import POOL
+
+SECRETS = GroupKind("", "Secret")
 
 
 class Watching:
@@ -50,3 +54,33 @@ class Watching:
         was = self.cache.unread(ObjectRef(*kind, space, ""))
         if why and not was:
             self.cache.mark_unread(kind, why, space)
+
+
+class Finished:
+    """The Applications that were found to wait for nothing, with all that can change this; one entry for each.
+
+    An Application that is Synced and Healthy, with an operation that succeeded, begins to wait when its own object, its
+    project, a cluster's Secret or what a person writes on a pool changes. One of machine configs is not kept: nodes and
+    their pools decide about it.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[ObjectRef, object] = {}
+        self._others: object = None
+
+    def look(self, cache: Cache) -> None:
+        """Note what all Applications depend on, before they are looked at."""
+        pools = [(name_of(pool), annotations_of(pool), pool.get("spec")) for pool in cache.objects(POOL)]
+        self._others = (cache.changes(APP_PROJECT.group_kind), cache.changes(SECRETS), pools)
+
+    def knows(self, app: Obj) -> bool:
+        """Return whether an Application still waits for nothing, as far as it is known."""
+        return self._kept.get(ref_of(app)) == (resource_version(app), self._others)
+
+    def note(self, app: Obj) -> None:
+        """Record an Application that waits for nothing."""
+        status = app.get("status") or {}
+        said = (dig(status, "sync", "status"), dig(status, "health", "status"), dig(status, "operationState", "phase"))
+        machines = any(str(row.get("group")) == POOL.group for row in status.get("resources") or ())
+        if said == ("Synced", "Healthy", "Succeeded") and not app.get("operation") and not machines:
+            self._kept[ref_of(app)] = (resource_version(app), self._others)

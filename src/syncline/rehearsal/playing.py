@@ -46,7 +46,7 @@ from syncline.rehearsal.given.pattern import BASIC_USER, CHART, CHART_FILES, PAT
 from syncline.rehearsal.given.playbooks import addresses_of
 from syncline.rehearsal.given.state import commits_of
 from syncline.rehearsal.given.world import GivenWorld
-from syncline.rehearsal.looking import Watching
+from syncline.rehearsal.looking import Finished, Watching
 from syncline.rehearsal.record import Ending, Record, Recorder, Sample
 from syncline.rehearsal.repository import adopt_commits, commit_files
 from syncline.rehearsal.scenario import Act, Scenario, ScenarioError
@@ -242,6 +242,7 @@ class Play:
         self.world.playbooks = self.reader
         self._disturbance = Disturbance(self.world, asked.schedule) if asked.schedule is not None else None
         self._watching = Watching(self.world.admin, self.world.clock, application_indices(self.world.settings))
+        self._finished = Finished()
         self.recorder = Recorder(self.world.clock)
         if asked.world.state is not None:
             self.recorder.begin(asked.world.state)
@@ -490,7 +491,10 @@ class Play:
         return tuple(answer.raw.decode("utf-8", "replace").splitlines()) if answer.ok else ()
 
     def _unfinished(self, cache: Cache, view: View) -> Iterator[Cause]:
+        self._finished.look(cache)
         for app in cache.objects(APPLICATION.group_kind):
+            if self._finished.knows(app):
+                continue
             controlled = cache.get(ObjectRef(*APP_PROJECT.group_kind, namespace_of(app), "default")) is not None
             settings = AppSettings(control_namespace=namespace_of(app)) if controlled else AppSettings()
             observed = observed_application(cache, ref_of(app), self.reader, settings, view.now)
@@ -499,6 +503,8 @@ class Play:
             found = explain_application(view, observed)
             if found.blocked or not _is_settled(app):
                 yield found.cause
+            else:
+                self._finished.note(app)
         for pool in cache.objects(POOL):
             found = explain_object(view, pool)
             updated = any(c.get("type") == "Updated" and c.get("status") == "True" for c in _conditions(pool))
