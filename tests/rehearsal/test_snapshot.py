@@ -17,6 +17,7 @@ from syncline.rehearsal.answer.answer import Outcome
 from syncline.rehearsal.given.demonstration import CHRONY, WEB, WORLD, demonstration
 from syncline.rehearsal.given.durations import Origin
 from syncline.rehearsal.given.files import Files
+from syncline.rehearsal.given.renaming import renamed
 from syncline.rehearsal.given.snapshot import snapshot_of, world_of
 from syncline.rehearsal.given.target import asked_of
 from syncline.rehearsal.given.world import GivenWorld, parse_world
@@ -55,6 +56,18 @@ def test_a_snapshot_is_rehearsed_as_its_cluster_would_be(tmp_path: Path) -> None
     answer = rehearse(asked, tmp_path / "b", Settings(ranged=False, cures=False))
     assert answer.outcome is Outcome.BLOCKED and "budget web" in answer.headline
     assert [text for text in answer.assumed if "left out" in text] == []
+
+
+def test_a_renamed_snapshot_behaves_as_its_cluster_and_says_no_name(tmp_path: Path) -> None:
+    taken = renamed(json.loads(json.dumps(snapshot_of(objects_of(tmp_path / "a"), b"salt"))))
+    text = json.dumps(taken)
+    assert [name for name in ('"shop"', '"web"', "worker-1", "master-2") if name in text] == []
+    budget = next(obj for obj in taken["objects"] if obj["kind"] == "PodDisruptionBudget")
+    deployment = next(obj for obj in taken["objects"] if obj["kind"] == "Deployment")
+    assert budget["metadata"]["namespace"] == deployment["metadata"]["namespace"] == "namespace-1"
+    asked = Asked("change", Files({"chrony.yaml": CHRONY.encode()}), world_of(taken, "world.json.xz"))
+    answer = rehearse(asked, tmp_path / "b", Settings(ranged=False, cures=False))
+    assert answer.outcome is Outcome.BLOCKED and f"budget {budget['metadata']['name']}" in answer.headline
 
 
 def test_durations_are_measured_from_events() -> None:

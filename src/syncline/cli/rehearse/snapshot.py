@@ -15,6 +15,7 @@ from syncline.base.entropy import Entropy
 from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.frame.failure import CommandFailed
 from syncline.kube.objects import Obj
+from syncline.rehearsal.given.renaming import renamed
 from syncline.rehearsal.given.snapshot import snapshot_of, world_of
 from syncline.rehearsal.given.snapshotfile import read_snapshot
 from syncline.rehearsal.given.world import GivenWorld, world_of_state
@@ -27,8 +28,9 @@ PRIVATE = 0o600
 
 @click.command()
 @click.option("-f", "--filename", type=click.Path(path_type=Path), default=None, help="Write here [default: stdout].")
+@click.option("--rename", is_flag=True, help="Replace names that people gave; kinds, sizes and waves stay readable.")
 @connection_options
-def snapshot(filename: Path | None, kubeconfig: str | None, context: str | None) -> int:
+def snapshot(filename: Path | None, rename: bool, kubeconfig: str | None, context: str | None) -> int:
     """Write a cluster to a file for `syncline rehearse --from`, packed by xz.
 
     It holds what people installed: nodes, workloads, budgets, configs, Applications; values of Secrets only as digests
@@ -39,7 +41,8 @@ def snapshot(filename: Path | None, kubeconfig: str | None, context: str | None)
     """
     if filename is None and sys.stdout.isatty():
         raise click.UsageError("a snapshot is packed: write it to a file with -f FILE, or > FILE")
-    packed = lzma.compress(json.dumps(taken(kubeconfig, context), sort_keys=True).encode())
+    found = taken(kubeconfig, context)
+    packed = lzma.compress(json.dumps(renamed(found) if rename else found, sort_keys=True).encode())
     if filename is None:
         sys.stdout.flush()
         _write_all(packed)
