@@ -22,15 +22,17 @@ SIZE = 8
 
 def exploration_of(bug: Bug, seed: int, way: Way) -> Exploration[Any]:
     """Return an exploration of the bug's world, in which it is planted already. Worlds are judged until they are done,
-    not at rest."""
+    and at rest only where the bug shows there alone."""
     if bug.world == "machines":
         import tests.machineconfig.faults.stories as machines
 
-        return Exploration(replace(machines.EXPLORER, rests=False), bug.scenario, machines.traced, seed, way, size=SIZE)
+        return Exploration(
+            replace(machines.EXPLORER, rests=bug.rests), bug.scenario, machines.traced, seed, way, size=SIZE
+        )
     import tests.fleet.deaths.world as fleet
 
     fleet.calm_facts(small=True)
-    return Exploration(replace(fleet.EXPLORER, rests=False), bug.scenario, fleet.traced, seed, way, size=SIZE)
+    return Exploration(replace(fleet.EXPLORER, rests=bug.rests), bug.scenario, fleet.traced, seed, way, size=SIZE)
 
 
 def found(bug: Bug, seed: int, way: Way, most: int) -> tuple[int, str]:

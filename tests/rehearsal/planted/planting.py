@@ -26,6 +26,8 @@ class Bug:
     function: str
     edits: tuple[tuple[str, str], ...]
     """What is there once, and what is there instead."""
+    rests: bool = False
+    """It shows only when the world is judged at rest."""
 
     def target(self) -> FunctionType:
         found: Any = import_module(self.module)
@@ -127,9 +129,10 @@ BUGS = (
         "the render controller gives a pool the name of a config only in the pass that makes it",
         "machines",
         "gentle",
-        "converges",
+        "foretold",
         "syncline.machineconfig.render.plan",
         "plan_render",
         (("if configuration:", "if configuration and decision.create is not None:"),),
+        rests=True,
     ),
 )
