@@ -7,6 +7,7 @@ keeps them can go on later. Fork only where no other thread runs.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -239,6 +240,7 @@ def ended_apart(reading: Connection, pid: int) -> Any:
 
 def killed_apart(reading: Connection, pid: int) -> None:
     """End a process whose result is not wanted any more."""
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it has ended by itself, and is reaped
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
     reading.close()
