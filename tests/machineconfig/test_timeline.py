@@ -16,7 +16,7 @@ from tests.machineconfig.test_causes import NODE, POOL, found, lines
 from tests.machineconfig.test_machines_updated import apply, world
 
 from syncline.base.cause import Cause
-from syncline.base.clock import format_time
+from syncline.base.clock import format_time, parse_time
 from syncline.cli.views.timeline import describe_timeline, draw_timeline, timeline_document
 from syncline.kube.objects import Obj, annotations_of, dig, name_of
 from syncline.machineconfig.causes.progress import progress_of
@@ -158,6 +158,21 @@ def test_an_update_in_place_is_one_stretch_without_a_reboot(rolled: Rolled) -> N
     pool = rolled.one.get(f"{POOLS}/worker")
     (drawn,) = timeline_of(pool, [node], events, rolled.one.clock.now()).nodes
     assert [span.stretch for span in drawn.spans] == [Stretch.IN_PLACE] and drawn.outcome is Outcome.DONE
+
+
+def test_a_drain_counts_where_the_event_of_its_target_is_written_after_it(rolled: Rolled) -> None:
+    """On a busy cluster the agent begins before the controller has written its Event."""
+    nodes, now = workers(rolled.one), rolled.one.clock.now()
+    events = []
+    for event in rolled.one.get("/api/v1/events")["items"]:
+        if event["message"].startswith("Targeted node "):
+            at = parse_time(event["lastTimestamp"]) + timedelta(seconds=20)
+            event = event | {"lastTimestamp": format_time(at)}
+        events.append(event)
+    drawn = timeline_of(rolled.one.get(f"{POOLS}/worker"), nodes, events, now)
+    assert [[span.stretch for span in one.spans] for one in drawn.nodes] == [
+        [span.stretch for span in one.spans] for one in observed(rolled.one).nodes
+    ]
 
 
 def test_explain_says_where_a_node_is_since_when_and_what_comes_then(rolled: Rolled) -> None:

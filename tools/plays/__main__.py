@@ -1,7 +1,7 @@
 """``python -m tools.plays``: an AnsibleConfig on three machines, with real agents and real runs of Ansible.
 
 A cluster is served, a repository has commits, and three machines (``tools/plays/machine.py``) join the pool with the
-kubeconfigs of nodes. What is done with them, and what has to be seen, is told step by step; it ends at the first
+kubeconfigs of nodes. What is done with them, and what has to be seen, is printed step by step; it ends at the first
 deviation. Needs root and ansible-core; takes minutes.
 """
 
@@ -69,7 +69,7 @@ class Story:
         self._fewest = REPLICAS
         self._most_out = 0
 
-    def told(self) -> None:
+    def play(self) -> None:
         for step in (
             self.joined,
             self.fails_half_way,
@@ -172,8 +172,8 @@ class Story:
         self.choose("third")
         self.until("the commit is read", lambda: self.says("digest") != before)
         self.until("all nodes have it", lambda: all(self.applied(n) and self.done(n) for n in NAMES))
-        self.say(self.told_by("ansible", "get", "site"))
-        self.say(self.told_by("pool", "timeline", "worker"))
+        self.say(self.output_of("ansible", "get", "site"))
+        self.say(self.output_of("pool", "timeline", "worker"))
 
     # -- doing ---------------------------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Story:
         ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         self.ask("PATCH", f"{PODS}/web-{node}/status", {"status": ready}, MERGE)
 
-    def told_by(self, *words: str) -> str:
+    def output_of(self, *words: str) -> str:
         command = syncline(*words, "--kubeconfig", str(self._cluster.kubeconfig))
         return "\n" + subprocess.run(command, check=True, capture_output=True, text=True).stdout.rstrip()
 
@@ -300,7 +300,7 @@ def main() -> None:
         given = ("--memory", "--nodes", "0", "--machine-config", "--listen", f"127.0.0.1:{port}")
         try:
             with running(syncline("up", *given, "--kubeconfig-out", str(place / "kubeconfig")), place, port) as cluster:
-                Story(cluster, machines, repository).told()
+                Story(cluster, machines, repository).play()
         except BaseException:
             for machine in machines.values():
                 sys.stderr.write(f"\n-- {machine.name}\n{machine.tail()}")

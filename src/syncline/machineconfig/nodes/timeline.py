@@ -23,6 +23,8 @@ _BEGINNINGS = ("AddSigtermProtection", "Drain")
 """Reasons of an agent's Events at the start of an update."""
 _TARGETED = ("SetDesiredConfig", "SetDesiredConfigAndOSImage")
 """Reasons of the pool controller's Events, the second in image mode."""
+_LATE = timedelta(seconds=30)
+"""How much later than the Node its Event may be written: on a busy cluster the agent begins before."""
 
 
 class Stretch(StrEnum):
@@ -153,7 +155,11 @@ def _of_node(node: Obj, config: str, targeted: datetime | None, report: Sequence
         base = replace(base, outcome=Outcome.DEGRADED, reason=have.get(REASON, ""))
     elif have.get(CURRENT) == config and is_done(node):
         base = replace(base, outcome=Outcome.DONE)
-    targeted = targeted or _taken_up(report, config, asked)
+    begun = _taken_up(report, config, asked)
+    if targeted is None:
+        targeted = begun
+    elif begun is not None and targeted - _LATE <= begun:
+        targeted = min(targeted, begun)
     if targeted is None:
         return base
     since = [each for each in report if each.at >= targeted]
