@@ -181,3 +181,7 @@ def _leave_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

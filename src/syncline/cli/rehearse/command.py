@@ -14,6 +14,7 @@ from syncline.base.scratch import scratch
 from syncline.cli.frame.failure import FAILED, USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.rehearse.fleet import CODES, on_fleet, plain_name
+from syncline.cli.rehearse.repositories import folders_of
 from syncline.cli.views.rehearsal.text import describe_answer, describe_compared
 from syncline.kube.text.durations import DurationError, format_duration, parse_duration
 from syncline.rehearsal.answer.answer import Answer
@@ -23,7 +24,7 @@ from syncline.rehearsal.exploring import Bounds, Course, question_of
 from syncline.rehearsal.fleet.given import is_fleet
 from syncline.rehearsal.given.demonstration import demonstration
 from syncline.rehearsal.given.durations import Origin
-from syncline.rehearsal.given.files import Files, read_files
+from syncline.rehearsal.given.files import read_files
 from syncline.rehearsal.given.target import asked_of, is_target
 from syncline.rehearsal.given.world import GivenWorld, default_world, read_world
 from syncline.rehearsal.guided.batches import MAX_PROCESSES
@@ -136,7 +137,7 @@ def rehearse_command(
         settings = Settings(without, cures=not no_cures, ranged=not no_range, explore=bounds, more=more, report=_report)
         limit = read_duration("--until", until, MAX_UNTIL)
         schedule = read_faults(_text(faults), str(faults)) if faults is not None else None
-        copies = _copies(repositories)
+        copies = {url: read_files(place) for url, place in folders_of(repositories).items()}
         if path is not None and world_file is not None and is_fleet(world_file):
             given = {"--explore": explore, "--faults": faults, "--at": middle, "--path": folder, "--catalog": catalogs}
             given["--resume"] = resume
@@ -188,16 +189,6 @@ def _asked(path: Path, world_file: Path | None, origin: str, revision: str, afte
         world = read_world(world_file) if world_file is not None else default_world(files)
     before = files_at(place, after) if after else None
     return Asked(plain_name(place), files, world, before, clone=place if (place / ".git").exists() else None)
-
-
-def _copies(given: tuple[str, ...]) -> dict[str, Files]:
-    found = {}
-    for one in given:
-        url, _, folder = one.rpartition("=")
-        if not url or not folder:
-            raise ScenarioError(f"--repository {one}: allowed: URL=FOLDER", usage=True)
-        found[url] = read_files(Path(folder).resolve())
-    return found
 
 
 def _races(path: Path, revisions: tuple[str, ...], catalogs: tuple[str, ...], output: str | None) -> int:

@@ -19,7 +19,8 @@ from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.frame.failure import FAILED, USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.rehearse.record import access_of, stopped_by_signals
-from syncline.cli.rehearse.replay import DIFFERS, clones
+from syncline.cli.rehearse.replay import DIFFERS
+from syncline.cli.rehearse.repositories import folders_of
 from syncline.cli.views.rehearsal.reality import describe_drift, drift_to_obj
 from syncline.kube import client
 from syncline.kube.kinds.holds import make_hold
@@ -70,7 +71,7 @@ def drift(
     """
     durations = None
     try:
-        places = clones(repositories)
+        places = folders_of(repositories)
         durations = read_world(world).durations if world is not None else None
         with scratch() as place:
             if source.startswith("app/"):

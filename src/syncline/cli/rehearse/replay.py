@@ -9,6 +9,7 @@ import click
 from syncline.base.scratch import scratch
 from syncline.cli.frame.failure import FAILED, USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
+from syncline.cli.rehearse.repositories import folders_of
 from syncline.cli.views.rehearsal.reality import describe_replay, replay_to_obj
 from syncline.rehearsal.reality.files import read_recording
 from syncline.rehearsal.reality.replaying import replayed
@@ -39,7 +40,7 @@ def replay(file: Path, repositories: tuple[str, ...], output: str | None) -> int
     """
     try:
         with scratch() as place:
-            found = replayed(read_recording(file), clones(repositories), place / "replay")
+            found = replayed(read_recording(file), folders_of(repositories), place / "replay")
     except ScenarioError as error:
         raise CommandFailed(str(error), USAGE if error.usage else FAILED) from error
     if output:
@@ -47,14 +48,3 @@ def replay(file: Path, repositories: tuple[str, ...], output: str | None) -> int
     else:
         print(describe_replay(found, file.name))
     return DIFFERS if found.differences else 0
-
-
-def clones(given: tuple[str, ...]) -> dict[str, Path]:
-    """Parse ``URL=FOLDER`` options. Raises CommandFailed."""
-    found = {}
-    for text in given:
-        url, equals, place = text.rpartition("=")
-        if not equals or not Path(place).is_dir():
-            raise CommandFailed(f"--repository {text!r}: allowed: URL=FOLDER, where FOLDER is a clone", USAGE)
-        found[url] = Path(place)
-    return found

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import lzma
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from syncline.rehearsal.given.packed import read_packed
 from syncline.rehearsal.reality.recording import MAX_BYTES, Recording, recording_of
 from syncline.rehearsal.scenario import ScenarioError
 
 PRIVATE = 0o600
-XZ = b"\xfd7zXZ"
-MEMORY = 256 * 1024 * 1024
+WRITTEN_BY = "`syncline record FILE`"
 SLACK = 1024 * 1024
 """Bytes beyond the limit that the last line may have."""
 
@@ -38,7 +37,7 @@ def writing(file: Path) -> Iterator[Callable[[str], None]]:
 def read_recording(file: Path) -> Recording:
     """Read a record, plain or packed by xz. Raises ScenarioError (usage)."""
     if not file.is_file():
-        raise ScenarioError(f"{file}: there is no such file; `syncline record FILE` writes one", usage=True)
+        raise ScenarioError(f"{file}: there is no such file; {WRITTEN_BY} writes one", usage=True)
     return recording_of(_unpacked(file).splitlines(), file.name)
 
 
@@ -51,14 +50,4 @@ def is_recording(file: Path) -> bool:
 
 
 def _unpacked(file: Path) -> bytes:
-    with file.open("rb") as opened:
-        raw = opened.read(MAX_BYTES + SLACK + 1)
-    if raw.startswith(XZ):
-        try:
-            raw = lzma.LZMADecompressor(memlimit=MEMORY).decompress(raw, MAX_BYTES + SLACK + 1)
-        except lzma.LZMAError as error:
-            raise ScenarioError(f"{file}: cannot be unpacked ({error}); copy it again", usage=True) from error
-    if len(raw) > MAX_BYTES + SLACK:
-        said = f"{file}: is larger than {MAX_BYTES // 2**20} MiB; allowed: what `syncline record` writes"
-        raise ScenarioError(said, usage=True)
-    return raw
+    return read_packed(file, MAX_BYTES + SLACK, WRITTEN_BY, whole=False)
