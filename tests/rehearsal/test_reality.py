@@ -9,6 +9,7 @@ import subprocess
 import threading
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -231,6 +232,7 @@ def test_credentials_are_masked_by_name_and_by_form_and_files_of_machines_too() 
         "spec": {"containers": [container], "clientSecret": CANARY, "secretName": "kept"},
         "files": [{"contents": {"source": f"data:;base64,{pull}"}}, {"contents": {"source": "data:,kept"}}],
         "url": f"https://me:{CANARY}@git.example.com",
+        "deep": reduce(lambda inner, _: {"in": inner}, range(150), {"password": CANARY}),
     }
     found = json.dumps(redaction.of(obj))
     assert CANARY not in found and pull not in found

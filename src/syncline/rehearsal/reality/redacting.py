@@ -81,8 +81,8 @@ class Redaction:
     def _walked(self, value: Any, name: str, depth: int = 0) -> Any:
         if isinstance(value, str):
             return self._text(value, name)
-        if depth > MAX_DEPTH:
-            return value
+        if depth > MAX_DEPTH:  # deeper than any kind: nothing of it is kept
+            return self._digest(repr(value))
         if isinstance(value, list):
             return [self._walked(each, name, depth + 1) for each in value]
         if not isinstance(value, dict):
