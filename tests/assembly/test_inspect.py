@@ -9,6 +9,7 @@ from tests.explain.asking import folder, plan, printed
 from tests.scenes.scenes import Repo, Stage, application
 
 from syncline.assembly.inspection.preview import PlannedSync, SyncRequest, Verb, Verdict
+from syncline.base.clock import format_time
 from syncline.kube.objects import Obj
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {a: %s}\n"
@@ -96,6 +97,16 @@ def test_nothing_to_do_is_said_in_one_line_and_unchanged_objects_on_request(tmp_
     assert printed(planned).splitlines()[-1] == "Plan: nothing to do (1 unchanged)"
     assert "unchanged  ConfigMap default/c" not in printed(planned)
     assert "unchanged  ConfigMap default/c" in printed(planned, everything=True)
+
+
+def test_a_plan_in_the_second_of_the_last_sync_does_not_take_its_namespace_for_its_own(tmp_path: Path) -> None:
+    stage, repo = Stage(tmp_path), folder(tmp_path, a=CONFIG % ("c", "b"))
+    stage.create(application(repo, "app", namespace="shop", syncOptions=["CreateNamespace=true"]))
+    stage.world.driver.advance(5)
+    stage.sync()
+    state = stage.finish()
+    assert state["startedAt"] == format_time(stage.world.clock.now()), "in virtual time no sync takes a second"
+    assert changes(plan(stage, tmp_path)) == [("Sync", 0, "unchanged", "c")]
 
 
 def test_a_change_names_its_field_and_never_its_value(tmp_path: Path) -> None:

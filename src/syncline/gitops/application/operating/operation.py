@@ -46,7 +46,7 @@ from syncline.gitops.sync.plan import plan_sync, plan_termination, record
 from syncline.gitops.sync.results import rows_from_status, rows_to_status
 from syncline.gitops.sync.retry import RetryError, retry_after, retry_limit
 from syncline.kube.errors import Unanswered
-from syncline.kube.objects import Obj, annotations_of, dig, uid_of
+from syncline.kube.objects import Obj, annotations_of, dig, meta, uid_of
 
 COMPONENT = "syncline-application-controller"
 PASS_INTERVAL_S = 30.0
@@ -338,8 +338,10 @@ def _round(seen: AppObserved, observed: SyncObserved, pinned: Manifests, now: da
 
 def begun(app: Obj, operation: Obj, now: datetime) -> Obj:
     """Return the Application with this operation started; used by previews and by the write that starts it."""
+    view = AppView(app)
     state: Obj = {"operation": operation, "phase": str(OperationPhase.RUNNING), "startedAt": format_time(now)}
-    return {**app, "operation": operation, "status": {**AppView(app).status, "operationState": state}}
+    metadata = {**meta(app), "annotations": annotations_of(app) | {STARTED: _start_named(view, now)}}
+    return {**app, "metadata": metadata, "operation": operation, "status": {**view.status, "operationState": state}}
 
 
 def _begin(observed: AppObserved, now: datetime, problems: tuple[str, ...]) -> Plan:
@@ -350,10 +352,10 @@ def _begin(observed: AppObserved, now: datetime, problems: tuple[str, ...]) -> P
     if before == format_time(now) and RELEASE in annotations_of(view.obj):
         why = "its last operation began in this second, and the hub that rolls it out tells operations apart by it"
         return Plan(outcome=Requeue(1.0, why), why=why)
-    begins = begun(view.obj, view.operation or {}, now)["status"]
-    status: Obj = {**view.current, "operationState": begins["operationState"]}
+    begins = begun(view.obj, view.operation or {}, now)
+    status: Obj = {**view.current, "operationState": begins["status"]["operationState"]}
     reason = "a sync was requested"
-    notes = begin_notes(view.obj, observed.pools) | {STARTED: _start_named(view, now)}
+    notes = begin_notes(view.obj, observed.pools) | {STARTED: annotations_of(begins)[STARTED]}
     patch = app_patch(view, status, reason, annotations=notes)
     renders = () if problems else _resolve_now(observed, view)
     return Plan(steps=(patch, renders), outcome=Requeue(0, reason), why=reason)
