@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -328,13 +329,14 @@ def test_killed_after_each_request_it_always_ends_the_same_and_every_hook_runs_o
     assert wanted[3] == runs
     assert wanted[0] == ("Failed" if failing else "Succeeded")
     kills = 0
-    for after in range(1, 200):
+    every = 1 if os.environ.get("SYNCLINE_LONG_TESTS") else 2
+    for after in range(1 + failing, 200, every):
         stage, killed = crashed(tmp_path, repo, after)
         assert ending(stage) == wanted, f"killed after write {after}"
         kills += killed
         if not killed:
             break
-    assert kills > 15, "the operation has many writes, and each was survived"
+    assert kills * every > 15, "the operation has many writes, and each was survived"
 
 
 def test_one_broken_application_leaves_the_others_alone(tmp_path: Path) -> None:

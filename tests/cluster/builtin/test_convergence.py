@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from functools import cache
 
@@ -11,6 +12,8 @@ from tests.cluster.builtin.stories import STORIES, a_world, calm_down, outline, 
 from syncline.base.entropy import Entropy
 from syncline.rehearsal.seams import CrashingTransport, FaultRates, FaultyTransport
 
+EVERY = 1 if os.environ.get("SYNCLINE_LONG_TESTS") else 2
+"""After every second request a death, or with SYNCLINE_LONG_TESTS after each."""
 MOST_REQUESTS = 120
 """More than any story's controllers write; a story that needs more goes round in circles."""
 
@@ -26,7 +29,7 @@ def undisturbed(name: str) -> Counter[str]:
 
 @pytest.mark.parametrize("name", STORIES)
 def test_the_controller_converges_whatever_request_its_death_follows(name: str) -> None:
-    for after in range(1, MOST_REQUESTS):
+    for after in range(1, MOST_REQUESTS, EVERY):
         world = a_world()
         world.restart(CrashingTransport(world.transport, after))
         found, deaths = simulate(world, STORIES[name])

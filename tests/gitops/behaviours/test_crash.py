@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -85,6 +86,10 @@ HOOKS = (
 )
 
 
+EVERY = 1 if os.environ.get("SYNCLINE_LONG_TESTS") else 3
+"""After every third write a death, or with SYNCLINE_LONG_TESTS after each."""
+
+
 @pytest.mark.parametrize("code", [0, 1], ids=["succeeding", "failing"])
 def test_an_operation_ends_the_same_whenever_its_controller_dies_s005(code: int) -> None:
     objects = (
@@ -101,7 +106,7 @@ def test_an_operation_ends_the_same_whenever_its_controller_dies_s005(code: int)
     assert expected[3][:3] == ([], False, {}), "no Hold is left, no pool is paused, no note stays"
     assert set(made.values()) == {1}, made
     assert seam.count > 20
-    for last in range(1, seam.count + 1, 3 if code else 1):
+    for last in range(1, seam.count + 1, EVERY):
         sim, _, again = played(objects, last)
         assert facts(sim, again) == expected, f"died after write {last} of {seam.count}"
 
