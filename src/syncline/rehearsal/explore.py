@@ -486,8 +486,10 @@ class _Fork:
                 raise
             verdict = Verdict("", {"converges": traceback.format_exc(limit=-6)}, 0, 0)
         if self._way is not None:
-            self._way(verdict)
-            os._exit(0)
+            try:
+                self._way(verdict)
+            finally:  # also where no one reads any more: what called this goes on in the other process alone
+                os._exit(0)
         return verdict
 
 

@@ -215,13 +215,15 @@ def begun_apart(act: Callable[[], Any]) -> Apart:
     if pid:
         writing.close()
         return reading, pid
-    reading.close()
     try:
-        answer = {"found": act()}
-    except BaseException:
-        answer = {"error": traceback.format_exc(limit=-8)}
-    writing.send_bytes(json.dumps(answer).encode())
-    os._exit(0)
+        reading.close()
+        try:
+            answer = {"found": act()}
+        except BaseException:
+            answer = {"error": traceback.format_exc(limit=-8)}
+        writing.send_bytes(json.dumps(answer).encode())
+    finally:  # whatever happens, also where no one reads any more: what called this goes on in the other process alone
+        os._exit(0)
 
 
 def ended_apart(reading: Connection, pid: int) -> Any:
