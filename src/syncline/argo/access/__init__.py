@@ -1,0 +1,1 @@
+"""Who may do what through the server, by Argo CD's own rules; begin at :mod:`syncline.argo.access.rights`."""
