@@ -74,13 +74,13 @@ class Rights:
     def decide(self, identity: Identity, request: Request) -> Decision:
         """Return whether ``identity`` may do what it asks for, and the line that decided."""
         project = self._project_of(request)
-        enforcer = self._enforcer(project) if project is not None else self._general
+        enforcer = self._enforcer(project) if project is not None else self.general
         of_project = project_role(identity.subject)
         if project is not None and of_project is not None and of_project[0] != name_of(project):
-            return self._either(self._general, ("",), request)  # a token of another project has no role here
+            return self._either(self.general, ("",), request)  # a token of another project has no role here
         members = () if project is not None and of_project is not None else self._members(identity, enforcer)
         found = self._either(enforcer, (identity.subject, *members), request)
-        return found or self._either(self._general, ("",), request) or found
+        return found or self._either(self.general, ("",), request) or found
 
     def _members(self, identity: Identity, enforcer: Enforcer) -> tuple[str, ...]:
         return tuple(group for group in identity.groups(self.scopes) if enforcer.knows(group))
@@ -104,7 +104,8 @@ class Rights:
         return None
 
     @cached_property
-    def _general(self) -> Enforcer:
+    def general(self) -> Enforcer:
+        """The rules without those of projects."""
         return Enforcer(self.builtin + self.policy, self.mode)
 
     @cached_property
@@ -118,9 +119,9 @@ class Rights:
         if known is not None and known[0] == roles:
             return known[1]
         try:
-            enforcer = replace(self._general, policy=self._general.policy + project_policy(project))
+            enforcer = replace(self.general, policy=self.general.policy + project_policy(project))
         except PolicyError:
-            enforcer = self._general
+            enforcer = self.general
         if len(self._of_projects) >= MAX_KEPT:
             self._of_projects.clear()
         self._of_projects[name_of(project)] = (roles, enforcer)

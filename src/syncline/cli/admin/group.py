@@ -16,8 +16,13 @@ VERBS: dict[str, tuple[str, str]] = {
     "settings": ("admin.group:settings", "Check settings, and try them on an object."),
 }
 SETTINGS = {
+    "rbac": ("admin.group:rbac", "Try and check the rights of argocd-rbac-cm."),
     "resource-overrides": ("admin.group:overrides", "Try health, ignored differences and actions on an object."),
     "validate": ("admin.settings:validate", "Check the settings of argocd-cm."),
+}
+RBAC = {
+    "can": ("admin.rbac:can", "Say whether a role, account or group may do something."),
+    "validate": ("admin.rbac:validate", "Check the policies."),
 }
 OVERRIDES = {
     "health": ("admin.settings:health", "Say how healthy an object is."),
@@ -47,6 +52,12 @@ overrides = _group(
     OVERRIDES,
     "What resource.customizations make of an object.",
     "settings resource-overrides health pod.yaml --argocd-cm-path argocd-cm.yaml",
+)
+rbac = _group(
+    "rbac",
+    RBAC,
+    "What accounts, groups and roles may do through the server.",
+    "settings rbac can role:dev sync app 'shop/*' --policy-file policy.csv",
 )
 app = _spec("app", "app generate-spec shop --repo https://github.com/org/shop --path deploy")
 proj = _spec("proj", "proj generate-spec team --src 'https://github.com/team/*'")

@@ -38,7 +38,6 @@ COMMANDS: dict[str, str] = {
     "admin settings resource-overrides ignore-resource-updates": (
         "every change of an object costs one pass of its Application, so there are no updates to ignore"
     ),
-    "admin settings rbac": "policies of argocd-rbac-cm decide nothing here; ask `kubectl auth can-i`",
     "cert": (
         "known hosts and authorities are ConfigMaps: `kubectl edit configmap argocd-ssh-known-hosts-cm` and "
         "`argocd-tls-certs-cm`, in namespace argocd"
