@@ -16,7 +16,9 @@ from syncline.argo.access.accounts import (
     read_accounts,
     secret_patch,
 )
+from syncline.argo.access.initial import Made, Missing, certificate_hosts, initial_patch, missing
 from syncline.argo.access.logins import Failures, LoginLimits
+from syncline.argo.access.passwords import NO_ACCOUNT, hashed, matches
 from syncline.base.secret import Secret
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -141,3 +143,57 @@ def test_drawn_names_fill_no_memory_and_free_no_administrator() -> None:
 def test_without_a_window_failures_are_never_forgotten() -> None:
     table = Failures(LoginLimits(failures=1, window=timedelta())).after("alice", NOW, failed=True)
     assert table.blocked("alice", NOW + timedelta(days=9))
+
+
+def test_a_password_matches_its_hash_and_no_other() -> None:
+    known = hashed(Secret("correct horse"), bytes(range(16)))
+    assert known.reveal().startswith("$2a$10$")
+    assert known == hashed(Secret("correct horse"), bytes(range(16)))
+    assert known != hashed(Secret("correct horse"), bytes(16))
+    assert matches(Secret("correct horse"), known)
+    for other in ("correct hors", "", "x" * 200, "correct horse\0"):
+        assert not matches(Secret(other), known)
+    for broken in ("", "plain", "$2a$10$short", "$9z$10$" + "a" * 53, "ä"):
+        assert not matches(Secret("correct horse"), Secret(broken))
+    assert not matches(Secret("correct horse"), NO_ACCOUNT)
+
+
+def test_argocds_own_hash_is_read() -> None:
+    made_by_argocd = Secret("$2a$10$rRyBsGSHK6.uc8fntPwVIuLVHgsAhAX7TcdrqW/RADU0uh7CaChLa")  # its FAQ: "password"
+    assert matches(Secret("password"), made_by_argocd)
+
+
+@pytest.mark.parametrize(("password", "problem"), [("", "blank"), ("ä" * 37, "74 bytes; at most 72")])
+def test_a_password_that_bcrypt_would_cut_is_refused(password: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        hashed(Secret(password), bytes(16))
+
+
+MADE = Made(Secret("hash"), Secret("key"), ("certificate", Secret("tls key")))
+
+
+def test_a_first_start_makes_what_is_missing_and_a_second_one_nothing() -> None:
+    empty = read_accounts(None, None)
+    lacking = missing(empty, None, tls=True)
+    assert lacking == frozenset(Missing)
+    written = initial_patch(empty, lacking, MADE, NOW)
+    again = read_accounts(None, written)
+    assert again.by_name["admin"].password == Secret("hash")
+    assert again.by_name["admin"].password_changed == NOW
+    assert again.key == Secret("key")
+    assert missing(again, written, tls=True) == frozenset()
+    assert initial_patch(again, frozenset(), Made(), NOW) == {}
+
+
+def test_a_password_that_is_there_stays_and_gets_a_time() -> None:
+    secret = hidden(admin__password="mine", server__secretkey="key")
+    found = read_accounts(None, secret)
+    lacking = missing(found, secret, tls=False)
+    assert lacking == {Missing.PASSWORD_TIME}
+    assert set(initial_patch(found, lacking, Made(), NOW)["data"]) == {"admin.password", "admin.passwordMtime"}
+
+
+def test_an_administrator_who_is_disabled_gets_no_password() -> None:
+    found = read_accounts(config(admin__enabled="false"), None)
+    assert missing(found, None, tls=False) == {Missing.KEY}
+    assert "argocd-server.argocd.svc" in certificate_hosts("argocd")
