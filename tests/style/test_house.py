@@ -264,6 +264,35 @@ def _called(call: ast.Call) -> str:
     return ".".join(reversed(parts))
 
 
+INVALID_JSON = {"ValueError", "json.JSONDecodeError"}
+
+
+def test_json_that_may_be_invalid_may_be_too_deep() -> None:
+    """A thousand brackets raise RecursionError, which is no ValueError: it would pass the place made for bad input."""
+    wrong = []
+    for path in FILES:
+        for node in _nodes(path):
+            if not isinstance(node, ast.Try):
+                continue
+            lines = [
+                call.lineno
+                for statement in node.body
+                for call in ast.walk(statement)
+                if isinstance(call, ast.Call) and _called(call) == "json.loads"
+            ]
+            caught = {ast.unparse(one) for handler in node.handlers for one in _kinds(handler)}
+            if lines and caught & INVALID_JSON and not caught & {"RecursionError", "Exception", "BaseException"}:
+                wrong.append(f"{_name(path)}:{lines[0]} catches invalid JSON; catch RecursionError as well")
+    _refuse(wrong)
+
+
+def _kinds(handler: ast.ExceptHandler) -> list[ast.expr]:
+    """The exceptions that a handler names."""
+    if handler.type is None:
+        return []
+    return handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+
+
 def test_sockets_subprocesses_and_files_stay_in_the_modules_made_for_them() -> None:
     wrong = []
     for path in FILES:

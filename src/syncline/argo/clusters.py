@@ -94,7 +94,7 @@ def cluster_access(secret: Obj) -> ClusterAccess:
     server = secret_text(data.get("server")).rstrip("/")
     try:
         config = json.loads(secret_text(data.get("config")) or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ClusterError(f'cluster "{server}": its config is no JSON') from error
     if not isinstance(config, dict):
         raise ClusterError(f'cluster "{server}": its config must be an object')

@@ -43,7 +43,7 @@ def _annotated(obj: Obj) -> list[Obj]:
         return []
     try:
         listed = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise AnnotationError(str(error)) from error
     if listed is None:
         return []

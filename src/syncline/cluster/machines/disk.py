@@ -282,7 +282,7 @@ def _read_json(path: Path) -> dict[str, Any] | None:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, error) from error
     if not isinstance(found, dict):
         raise _damaged(path, ValueError("not an object"))

@@ -98,7 +98,7 @@ def _resize(session: Session, content: bytes) -> None:
     try:
         size: Any = json.loads(content)
         session.resize(int(size["Width"]), int(size["Height"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return
 
 

@@ -73,7 +73,7 @@ def token_problem(imported: Obj) -> str:
         return "empty secret data config"
     try:
         config = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "failed to unmarshal JSON: its config is no JSON"
     token = config.get("bearerToken") if isinstance(config, dict) else None
     return "" if token else "bearerToken field is missing or empty"

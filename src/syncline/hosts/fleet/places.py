@@ -168,7 +168,7 @@ class Place:
             raise PlaceError(f"{self.folder / name} cannot be read: {error.strerror}") from error
         try:
             found = json.loads(raw[:MAX_FILE])
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._unusable(name) from None
         if not isinstance(found, dict):
             raise self._unusable(name)

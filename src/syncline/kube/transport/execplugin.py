@@ -201,7 +201,7 @@ def _credential(plugin: ExecPlugin, output: bytes) -> Credential:
     """Parse an ExecCredential. Errors never repeat the program's output, which may be secret."""
     try:
         answer = json.loads(output)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _failed(plugin, f"what {plugin.command} wrote to its standard output is no JSON") from None
     if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential":
         raise _failed(plugin, f"what {plugin.command} wrote is no ExecCredential")

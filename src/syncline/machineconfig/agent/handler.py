@@ -226,7 +226,7 @@ def _installed(host: Host) -> Obj | None:
     """Return the MachineConfig that the machine was installed with, or None if it has no record of it."""
     try:
         found: Any = json.loads(host.read(INSTALLED))
-    except (HostError, ValueError):
+    except (HostError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

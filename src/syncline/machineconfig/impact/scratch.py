@@ -204,7 +204,7 @@ def _last_applied(live: Obj) -> Obj:
     text = str(dig(live, "metadata", "annotations", LAST_APPLIED, default="") or "")
     try:
         found: Any = json.loads(text) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -48,7 +48,7 @@ class Kept(Generic[P]):
             return kept
         try:
             found = json.loads(first)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             raise KeptError(f"found no exploration of format {FORMAT}; give the file of one, or a new name")
@@ -60,7 +60,7 @@ class Kept(Generic[P]):
         for line in lines[:-1]:  # what follows the last line break is empty, or was cut off
             try:
                 part = of(json.loads(line))
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                 raise KeptError(f"a line of it is no part of one: {line[:80]!r}; give a new name") from error
             kept.parts[part.number] = part
         return kept

@@ -166,7 +166,7 @@ def recording_of(lines: Iterable[bytes], name: str) -> Recording:
             raise ScenarioError(said, usage=True)
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             reading.why = "its last line is cut off"
             break
         if number == 1 and (not isinstance(value, dict) or value.get("kind") != KIND):

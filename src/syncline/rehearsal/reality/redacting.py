@@ -73,7 +73,7 @@ class Redaction:
             return str(self._text(text, key))
         try:
             applied = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return mask_credentials(text)
         walked = self._walked(applied, "")
         return text if walked == applied else json.dumps(walked, separators=(",", ":")) + "\n"

@@ -107,6 +107,6 @@ def _asked(access: RepositoryAccess, signed: str, url: str, method: str, *, miss
         raise SourceError(problem, f"{label}: {urlsplit(url).path}: {answer.said}", field="spec.source.repoURL")
     try:
         value = json.loads(answer.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {}

@@ -100,7 +100,7 @@ def _date(value: str) -> str | None:
 def _body(value: str) -> str | None:
     try:
         found = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, str) else None
 

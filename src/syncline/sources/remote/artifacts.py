@@ -406,7 +406,7 @@ class Artifacts:
         """Return the earlier result if its archive is still stored."""
         try:
             version, digest = json.loads((self._folder / f"{key}.json").read_bytes())
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, RecursionError):
             return None
         return Found(str(version), str(digest)) if self._archive(str(digest)).exists() else None
 

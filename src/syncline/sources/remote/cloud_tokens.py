@@ -131,5 +131,5 @@ def _asked(
         value = json.loads(answer.body)
         lasts = min(max(int(value.get("expires_in") or SHORTEST_S), SHORTEST_S), LONGEST_S)
         return Secret(str(value["access_token"])), now + timedelta(seconds=lasts)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise SourceError(Problem.DENIED, f"{label}: {urlsplit(place).hostname} gives no token") from None

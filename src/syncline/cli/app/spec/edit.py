@@ -64,7 +64,7 @@ def parsed_patch(text: str, wanted: type) -> Any:
 
     try:
         body = json.loads(text) if text.lstrip().startswith(("[", "{")) else load(text, file="--patch")
-    except (ValueError, YamlError) as error:
+    except (ValueError, YamlError, RecursionError) as error:
         raise CommandFailed(f"--patch cannot be read: {error}", USAGE) from error
     if not isinstance(body, wanted):
         shape = "a list of operations; for a mapping give --type merge" if wanted is list else "a mapping"

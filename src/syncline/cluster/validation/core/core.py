@@ -158,7 +158,7 @@ def _json_causes(data: Obj, kind: str) -> list[FieldCause]:
         if key in data:
             try:
                 json.loads(base64.b64decode(data[key]))
-            except ValueError:
+            except (ValueError, RecursionError):
                 why = json_problem(data[key])
                 return [invalid(f"data[{key}]", "<secret contents redacted>", why)]
     return []
@@ -169,6 +169,8 @@ def json_problem(encoded: str) -> str:
     try:
         text = base64.b64decode(encoded).decode("utf-8", "replace")
         json.loads(text)
+    except RecursionError:
+        return "exceeded max depth"
     except json.JSONDecodeError as error:
         rest = text[error.pos :]
         if not rest.strip():

@@ -164,7 +164,7 @@ def _same_configs(work: Obj, addon: Obj) -> bool:
         return not dig(addon, "status", "configReferences")
     try:
         hashes = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(hashes, Mapping) and all(hashes.values()) and hashes == config_hashes_of(addon)
 

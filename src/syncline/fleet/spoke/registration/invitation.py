@@ -92,7 +92,7 @@ def _content(text: str) -> dict[str, object]:
     inflating = zlib.decompressobj()
     try:
         found = json.loads(inflating.decompress(content, MAX_CONTENT))
-    except (zlib.error, ValueError):
+    except (zlib.error, ValueError, RecursionError):
         raise broken from None
     if not isinstance(found, dict):
         raise broken

@@ -164,7 +164,7 @@ def _json(content: bytes | None, problem: str) -> Obj | None:
         return None
     try:
         found: Any = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{problem}: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{problem}: it is no JSON object")

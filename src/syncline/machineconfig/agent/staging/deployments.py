@@ -77,7 +77,7 @@ def deployments_of(status: str) -> Deployments | None:
     """Return the deployments in a status; None if it is invalid or has no booted deployment."""
     try:
         found: Any = json.loads(status)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     listed = found.get("deployments") if isinstance(found, dict) else None
     each = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []

@@ -201,7 +201,7 @@ def policy_json(template: str, lists: RegistryLists, release_image: str) -> str:
 def _decoded(template: str) -> Obj:
     try:
         found = json.loads(template)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RegistryError(f"error decoding policy json: {error}") from error
     if not isinstance(found, dict) or set(found) - {"default", "transports"}:
         raise RegistryError("error decoding policy json: it has the keys default and transports, and no other")

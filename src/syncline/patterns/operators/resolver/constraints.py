@@ -229,7 +229,7 @@ def _noted(text: str, name: str) -> tuple[Property, ...]:
     try:
         noted = json.loads(text).get("properties") or ()
         return tuple(Property(str(one["type"]), one["value"]) for one in noted)
-    except (ValueError, AttributeError, KeyError, TypeError) as error:
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ConstraintError(f'failed to retrieve properties of csv "{name}": {error}') from None
 
 

@@ -294,7 +294,7 @@ def installed():
                     names.add(bare(found["package"]))
                 elif found["kind"] == "remove":
                     names.discard(bare(found["package"]))
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, RecursionError):
         pass
     return names
 

@@ -57,7 +57,7 @@ def registries(cluster: Obj, config: Obj) -> tuple[Obj, ...]:
         return ()
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"annotation {IMAGE_REGISTRIES} of cluster {name_of(cluster)} is not JSON: {error}") from None
     listed = found.get("registries") if isinstance(found, dict) else None
     if (
