@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 
 from syncline.appset.questions import DirectoriesQuestion, FilesQuestion, Question, SecretReference, Value
@@ -39,7 +42,7 @@ from syncline.machineconfig.names import POOL
 from syncline.patterns.installing.reading import Found, Wanted
 from syncline.rehearsal.disturbing import Disturbance
 from syncline.rehearsal.faults import Schedule
-from syncline.rehearsal.given.applications import Applications, applications_of, localized
+from syncline.rehearsal.given.applications import Applications, applications_of, is_here, localized
 from syncline.rehearsal.given.definitions import missing_definitions
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.pattern import BASIC_USER, CHART, CHART_FILES, PATTERN, completed
@@ -51,6 +54,7 @@ from syncline.rehearsal.record import Ending, Record, Recorder, Sample
 from syncline.rehearsal.repository import adopt_commits, commit_files
 from syncline.rehearsal.scenario import Act, Scenario, ScenarioError
 from syncline.rehearsal.stage import APPLICATIONS, REFRESH, Stage
+from syncline.rehearsal.standingin import StandIns
 from syncline.rehearsal.undoing import IN_ORDER, undo
 from syncline.rehearsal.world import World
 from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
@@ -67,9 +71,13 @@ AFTER_S = 300.0
 """Virtual seconds that it goes on when nothing is waited for any more, to see whether that stays."""
 POLL_S = 3600.0
 """Repositories do not change in a rehearsal."""
-INGRESSES, SERVICES = "/apis/networking.k8s.io/v1/ingresses", "/api/v1/services"
-GIVEN = "Ingresses and Services of type LoadBalancer get an address at once"
 MAX_NAMED = 5
+_NESTED = re.compile(
+    r"accumulating resources: accumulation err='accumulating resources from '[^']*': '[^']*' must resolve to a file': "
+    r"recursed accumulation of path '[^']*': "
+)
+"""What Kustomize says before what is wrong, once for each folder on the way to it."""
+_AGAIN = re.compile(r" \(asked at \S+; it is asked again at \S+\)$")
 MAX_SAMPLES = 5_000
 """Changes of what is waited for that are kept."""
 LOG_LINES = "3"
@@ -119,16 +127,23 @@ class Asked:
     pulled: Applications | None = None
     """What the cluster gets of its hub, instead of what the repository stands for; ``pulled_before``: until then."""
     pulled_before: Applications | None = None
-    control_namespace: str = AppSettings().control_namespace
+    control_namespace: str = ""
+    """Where the GitOps controllers are; empty: where the Applications are."""
+    origins: tuple[str, ...] = ()
+    """Addresses that the clone names for itself."""
 
-    @property
+    @cached_property
     def applications(self) -> Applications:
         return self.deployed(self.files)
+
+    @property
+    def control(self) -> str:
+        return self.control_namespace or self.applications.control_namespace
 
     def deployed(self, files: Files) -> Applications:
         if self.pulled is not None:
             return self.pulled_before if files is self.before and self.pulled_before is not None else self.pulled
-        return applications_of(files, self.name, self.namespace, self.world.applications, self.path)
+        return applications_of(files, self.name, self.namespace, self.world.applications, self.path, self.origins)
 
 
 class RehearsedReader(GitSourceReader):
@@ -139,6 +154,12 @@ class RehearsedReader(GitSourceReader):
         self.places: Mapping[str, str] = {}
         self.played: Mapping[str, str] = {}
         """Addresses under which AnsibleConfigs name the repository."""
+        self.files, self.place = Files({}), ""
+        """The rehearsed repository and its place: what names a path of it, at an address of no place, gets it."""
+        self.assumed: set[str] = set()
+        """What was taken for the rehearsed commit, in sentences."""
+        self._failed: dict[object, Manifests] = {}
+        """What could not be read. It stays so for a whole rehearsal: nothing outside of it changes meanwhile."""
 
     def read(
         self,
@@ -149,8 +170,15 @@ class RehearsedReader(GitSourceReader):
         *,
         wanted: int = 0,
     ) -> Manifests:
-        found = super().read(self.localized(sources), revisions, now, context, wanted=wanted)
-        return self._addressed(found)
+        mine = self.localized(sources)
+        asked = _local(sources, mine, revisions)
+        return self._once(
+            mine,
+            asked,
+            now,
+            context,
+            lambda: super(RehearsedReader, self).read(mine, asked, now, context, wanted=wanted),
+        )
 
     def poll(
         self,
@@ -163,10 +191,41 @@ class RehearsedReader(GitSourceReader):
         wanted: int = 0,
     ) -> Manifests:
         mine = self.localized(sources)
-        return self._addressed(super().poll(mine, revisions, now, context, since=since, wanted=wanted))
+        asked = _local(sources, mine, revisions)
+        return self._once(
+            mine,
+            asked,
+            now,
+            context,
+            lambda: super(RehearsedReader, self).poll(mine, asked, now, context, since=since, wanted=wanted),
+        )
+
+    def _once(
+        self,
+        sources: tuple[Obj, ...],
+        revisions: tuple[str, ...],
+        now: datetime,
+        context: RenderContext,
+        read: Callable[[], Manifests],
+    ) -> Manifests:
+        """Read, unless that has failed before."""
+        key = json.dumps(sources, sort_keys=True), revisions, context, context.kube_version, context.api_versions
+        found = self._failed.get(key)
+        if found is None:
+            found = self._addressed(read())
+            if found.error:
+                self._failed[key] = found
+        return replace(found, resolved_at=now) if found.error else found
 
     def localized(self, sources: tuple[Obj, ...]) -> tuple[Obj, ...]:
         """Return the sources with places of this machine for their addresses."""
+        for one in sources:
+            url, revision = str(one.get("repoURL") or ""), str(one.get("targetRevision") or "")
+            if url not in self.places and self.place and not one.get("chart") and is_here(self.files, one):
+                self.places = {**self.places, url: self.place}
+                self.assumed.add(f"{mask_credentials(url)} is this repository, which has the folder {one['path']}")
+            if self.places.get(url) == self.place and revision not in ("", "HEAD", "main"):
+                self.assumed.add(f"revision {revision} of {mask_credentials(url)} is what is rehearsed")
         return localized(sources, self.places)
 
     def rows(
@@ -205,7 +264,15 @@ class RehearsedReader(GitSourceReader):
         """Return an error with the addresses that people know, so that equal rehearsals have equal texts."""
         for url, place in {**self.played, **self.places}.items():
             error = error.replace(place, url)
-        return error
+        return _AGAIN.sub("", _NESTED.sub("", error))
+
+
+def _local(sources: tuple[Obj, ...], mine: tuple[Obj, ...], revisions: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the revisions to read: the branch of a local place where a source's own was asked for."""
+    return tuple(
+        str(here["targetRevision"]) if here is not one and asked == str(one.get("targetRevision") or "") else asked
+        for one, here, asked in zip(sources, mine, revisions, strict=True)
+    )
 
 
 @dataclass
@@ -220,7 +287,6 @@ class Play:
     notes: list[str] = field(default_factory=list)
     _copies: dict[str, str] = field(default_factory=dict)
     """Places of copies of further repositories, by address."""
-    _addresses: int = 0
 
     def __post_init__(self) -> None:
         asked, lengths = self.asked, self.asked.world.durations
@@ -231,7 +297,7 @@ class Play:
             self.reader,
             seed=asked.seed,
             nodes=0,
-            settings=AppSettings(asked.control_namespace, poll_s=POLL_S),
+            settings=AppSettings(asked.control, poll_s=POLL_S),
             timing=Timing(seconds["pull"], seconds["start"], seconds["run"], seconds["stop"]),
             boots=BootTimes(seconds["shutdown"], seconds["boot"]),
             order=Entropy(f"order/{drawn}") if drawn else None,
@@ -247,6 +313,10 @@ class Play:
         if asked.world.state is not None:
             self.recorder.begin(asked.world.state)
         self.world.core.store.subscribe(self.recorder.note)
+        others = not any(obj["kind"] == PATTERN for obj in asked.applications.objects) and asked.world.stand_ins
+        self._stand_ins = StandIns(
+            self.world.admin, self.recorder, asked.world.load_balancers, others, asked.world.invented
+        )
         nodes = asked.world.nodes()
         story = Scenario(self.scratch, asked.name, nodes=nodes, machine_config=asked.world.machine_config)
         self._stage = Stage(story, self.world.admin, self.world.clock, self.reader)
@@ -331,6 +401,7 @@ class Play:
         state = self.asked.world.state
         commit_files(completed(files, self.asked.name) if patterned else files, place)
         self.reader.places = {**self._copies, **dict.fromkeys(asked.urls, str(place))}
+        self.reader.files, self.reader.place = files, str(place)
         others = [each for each in addresses_of(files) if each not in asked.urls]
         self.reader.played = dict.fromkeys((*asked.urls, *others), str(place))
         for url in others:
@@ -441,7 +512,7 @@ class Play:
             advance(min(LOOK_S, (limit - clock.now()).total_seconds()))
             if kept.changes != seen:
                 seen = kept.changes
-                self._give_addresses()
+                self._stand_ins.look(clock.now())
                 waits = self.waits()
                 now_waits = tuple(_signature(each) for each in waits)
                 if now_waits != signature:
@@ -465,20 +536,6 @@ class Play:
             return quiet_s >= LONG_QUIET_S
         drains = any(dig(node, "spec", "unschedulable") for node in self._stage.items("/api/v1/nodes"))
         return not drains and not any(_is_of_job(pod) for pod in self._stage.items("/api/v1/pods"))
-
-    def _give_addresses(self) -> None:
-        """Give addresses to Ingresses and Services of type LoadBalancer, as the controllers of a cloud do."""
-        if not self.asked.world.load_balancers:
-            return
-        for path in (INGRESSES, SERVICES):
-            for obj in self._stage.items(path):
-                wants = path == INGRESSES or dig(obj, "spec", "type") == "LoadBalancer"
-                if wants and not dig(obj, "status", "loadBalancer", "ingress"):
-                    self._addresses += 1
-                    body = {"status": {"loadBalancer": {"ingress": [{"ip": f"192.0.2.{self._addresses % 254 + 1}"}]}}}
-                    place, plural = path.rpartition("/")[::2]
-                    of = f"{place}/namespaces/{namespace_of(obj)}/{plural}/{name_of(obj)}/status"
-                    self.world.send("PATCH", of, body, client.PatchType.MERGE)
 
     def waits(self) -> tuple[Cause, ...]:
         """Return the causes of what is not done, by the functions of ``syncline explain``."""
@@ -533,7 +590,7 @@ class Play:
             tuple(kept.versions),
             tuple(self.samples),
             kept.overflow,
-            (*self.notes, *([GIVEN] if self._addresses else ())),
+            (*self.notes, *sorted(self.reader.assumed), *self._stand_ins.notes()),
             self.steps,
             self._disturbance.turns() if self._disturbance is not None else (),
         )

@@ -116,6 +116,17 @@ def files_at(folder: Path, revision: str) -> Files:
     return Files(content, links)
 
 
+def origins_of(clone: Path | None) -> tuple[str, ...]:
+    """Return the addresses from which a clone fetches; none if it is no clone."""
+    if clone is None:
+        return ()
+    try:
+        said = _run_git(clone, "config", "--get-regexp", r"^remote\..*\.url$")
+    except ScenarioError:
+        return ()
+    return tuple(line.split(" ", 1)[1] for line in said.decode("utf-8", "replace").splitlines() if " " in line)
+
+
 BRANCH = "replayed"
 """The branch of a copy that HEAD names."""
 _SHA = re.compile(r"[0-9a-f]{7,64}")

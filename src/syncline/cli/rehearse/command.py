@@ -31,7 +31,7 @@ from syncline.rehearsal.guided.batches import MAX_PROCESSES
 from syncline.rehearsal.guided.keeping import MAX_TEXT, Kept, KeptError
 from syncline.rehearsal.playing import Asked, Then, Turn
 from syncline.rehearsal.rehearsing import Settings, rehearse
-from syncline.rehearsal.repository import files_at
+from syncline.rehearsal.repository import files_at, origins_of
 from syncline.rehearsal.scenario import ScenarioError
 from syncline.rehearsal.testing.reading import root_of
 
@@ -188,7 +188,8 @@ def _asked(path: Path, world_file: Path | None, origin: str, revision: str, afte
     else:
         world = read_world(world_file) if world_file is not None else default_world(files)
     before = files_at(place, after) if after else None
-    return Asked(plain_name(place), files, world, before, clone=place if (place / ".git").exists() else None)
+    clone = place if (place / ".git").exists() else None
+    return Asked(plain_name(place), files, world, before, clone=clone, origins=origins_of(clone))
 
 
 def _races(path: Path, revisions: tuple[str, ...], catalogs: tuple[str, ...], output: str | None) -> int:

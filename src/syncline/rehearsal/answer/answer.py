@@ -34,6 +34,10 @@ class Doing(StrEnum):
     REBOOTS = "reboots"
     IN_PLACE = "in place"
     PLAYS = "plays"
+    SETTLES = "settles"
+    """From the end of a sync until the Application is healthy."""
+    ROLLS = "rolls out"
+    """A wave of clusters, or clusters that are equal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ NEAR_S = 1.0
 """Bars that begin within it after another one ended follow it."""
 BEHIND, LINKS = " ← ", 3
 """Between an effect and its cause, and how many links of a chain a headline has."""
-LEAF = (Doing.WAVE, Doing.HOOK, Doing.DRAINS, Doing.REBOOTS, Doing.IN_PLACE, Doing.PLAYS)
+LEAF = (Doing.WAVE, Doing.HOOK, Doing.DRAINS, Doing.REBOOTS, Doing.IN_PLACE, Doing.PLAYS, Doing.SETTLES)
 
 
 def answer_of(

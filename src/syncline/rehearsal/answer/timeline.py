@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from syncline.apply.annotations import wave
@@ -19,6 +20,8 @@ from syncline.rehearsal.record import Record, Version
 
 EVENT, NODE = GroupKind("", "Event"), GroupKind("", "Node")
 RUNNING = ("Running", "Terminating")
+SHORT_S = 1.0
+"""An Application that is healthy so soon after its sync has no bar of its own for it."""
 STRETCHES = {
     Stretch.DRAINS: Doing.DRAINS,
     Stretch.REBOOTS: Doing.REBOOTS,
@@ -73,11 +76,32 @@ def _started(version: Version | None, phases: tuple[str, ...] = ()) -> datetime 
 
 def _of_application(record: Record, versions: Sequence[Version]) -> Iterator[Bar]:
     row = f"app/{versions[-1].ref.name}"
-    for operation in operations_of(record, versions):
+    operations = operations_of(record, versions)
+    for operation in operations:
         ended = operation.ended
         yield _bar(record, row, Doing.SYNC, operation.began, ended, str(operation.last.get("phase") or ""))
         yield from _waves(record, row, operation)
         yield from _hooks(record, row, operation)
+    if operations and operations[-1].last.get("phase") == "Succeeded" and operations[-1].ended is not None:
+        yield from _settling(record, row, versions, operations[-1].ended)
+
+
+def _settling(record: Record, row: str, versions: Sequence[Version], synced: datetime) -> Iterator[Bar]:
+    """Yield the time from the end of the last sync until the Application is healthy to stay."""
+    last = _health(versions[-1])
+    since = synced
+    for before, version in pairwise(versions):
+        if version.at > synced and _health(before) != "Healthy" == _health(version):
+            since = version.at
+    if last in ("", "Suspended") or versions[-1].gone:
+        return
+    ended = since if last == "Healthy" else None
+    if ended is None or (ended - synced).total_seconds() >= SHORT_S:
+        yield _bar(record, row, Doing.SETTLES, synced, ended, last)
+
+
+def _health(version: Version) -> str:
+    return str(dig(version.obj, "status", "health", "status") or "")
 
 
 def _waves(record: Record, row: str, operation: _Operation) -> Iterator[Bar]:

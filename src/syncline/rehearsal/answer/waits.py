@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from syncline.base.cause import Cause
@@ -10,6 +11,7 @@ from syncline.rehearsal.answer.answer import Wait
 from syncline.rehearsal.record import Record
 
 MAX_CHAIN = 8
+_UNREAD = re.compile(r"repository (?P<git>\S+) is not reachable|chart repository (?P<chart>https?://\S+)")
 
 
 def waits_of(record: Record) -> tuple[Wait, ...]:
@@ -32,7 +34,18 @@ def _is_repeated(wait: Wait, others: list[Wait]) -> bool:
 
 
 def _wait(cause: Cause, at: float) -> Wait:
-    return Wait(subject_text(cause.subject), cause.state, at, None, chain_of(cause), next_step(cause))
+    return Wait(subject_text(cause.subject), cause.state, at, None, chain_of(cause), _advice(cause))
+
+
+def _advice(cause: Cause) -> str:
+    """Return what to do next; where a repository cannot be read, a copy helps a rehearsal."""
+    for each in _down(cause):
+        unread = _UNREAD.search(each.message)
+        if unread:
+            url = (unread["git"] or unread["chart"]).rstrip(":/")
+            which = url if unread["git"] else f"{url}/CHART"
+            return f"make {url} reachable, or name a copy on this machine: --repository {which}=FOLDER"
+    return next_step(cause)
 
 
 def _ended(wait: Wait, at: float) -> Wait:

@@ -222,7 +222,7 @@ def _managed(found: Situation) -> Iterator[Proposal]:
     """A namespace in which the controllers may not write gets the label that lets them, where it is made; or an
     administrator makes it with the label before."""
     for space, label in sorted(set(_UNMANAGED.findall(found.chains))):
-        edits, value = [], found.asked.control_namespace
+        edits, value = [], found.asked.control
         for path, number, obj in written(found.asked.files):
             above: tuple[str, ...] = ("spec", "template") if obj.get("kind") == "ApplicationSet" else ()
             creates = "CreateNamespace=true" in (dig(obj, *above, *POLICY, "syncOptions") or ())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from posixpath import normpath
 from typing import Any
 
 from syncline.fleet.hub.placement.model import PLACEMENT_LABEL
@@ -13,7 +11,7 @@ from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kinds.managedclusters import CLUSTER_SET_BINDING, PLACEMENT, PLACEMENT_DECISION
 from syncline.kube.objects import Obj, dig, meta, name_of, namespace_of
-from syncline.rehearsal.given.applications import CONTROL_NAMESPACE, is_below, is_here, sources_of
+from syncline.rehearsal.given.applications import addresses_of, brought_by, control_namespace_of, sources_of
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.scenario import ScenarioError
 
@@ -51,12 +49,10 @@ def for_the_hub(files: Files, installed: Files, name: str) -> ForTheHub:
     if not roots:
         said = f"{name}: holds no ApplicationSet and no Application; a fleet gets what those of its hub make"
         raise ScenarioError(said, usage=True)
-    here = [(obj, one) for obj in roots for one in sources_of(obj) if is_here(files, one)]
-    deployed = {normpath(str(one.get("path"))) for _, one in here}
-    named = Counter(namespace_of(obj) or CONTROL_NAMESPACE for obj in roots)
-    namespace = min(named, key=lambda one: (-named[one], one))
-    urls = tuple(sorted({str(one.get("repoURL")) for _, one in here}))
-    own = [_placed(obj, namespace) for path, obj in written if not any(is_below(path, one) for one in deployed)]
+    urls = addresses_of(files, [one for obj in roots for one in sources_of(obj)])
+    namespace = control_namespace_of(roots)
+    deployed = brought_by(files, roots, urls)
+    own = [_placed(obj, namespace) for path, obj in written if path not in deployed]
     assumed = [f"{', '.join(urls)} is this repository"] if urls else []
     beside = tuple(_assumed([*there, *own], namespace, assumed))
     spaces = sorted({namespace_of(one) for one in (*there, *own, *beside)} - {"", "default"})

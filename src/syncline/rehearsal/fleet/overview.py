@@ -48,14 +48,14 @@ def _waves(found: FleetAnswer) -> Iterator[Bar]:
         if one.begins_s is None:
             yield Bar(row, Doing.WAITS, 0.0, None, "never begins")
         else:
-            yield Bar(row, Doing.SYNC, one.begins_s, one.ends_s, f"{one.proved} of {one.clusters}")
+            yield Bar(row, Doing.ROLLS, one.begins_s, one.ends_s, f"{one.proved} of {one.clusters}")
 
 
 def _class(one: ClassAnswer) -> Iterator[Bar]:
     begins, row = one.begins_s or 0.0, shown(one.clusters)
     if begins > 0:
         yield Bar(row, Doing.WAITS, 0.0, begins, "for its turn")
-    yield Bar(row, Doing.POOL, begins, one.ends_s, STATES[one.outcome])
+    yield Bar(row, Doing.ROLLS, begins, one.ends_s, STATES[one.outcome])
 
 
 def _waits(one: ClassAnswer) -> Iterator[Wait]:

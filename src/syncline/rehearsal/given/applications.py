@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from posixpath import basename, dirname, normpath
 
+from syncline.argo.webhooks.match import same_place
 from syncline.kube.kinds.argoproj import APPLICATION, GROUP
 from syncline.kube.objects import Obj, dig, meta, name_of, namespace_of
+from syncline.rehearsal.given.deployed import files_of, is_below, roots_of
 from syncline.rehearsal.given.files import YAML, Files
 from syncline.rehearsal.given.pattern import GLOBAL, pattern_of
 from syncline.rehearsal.reading import MANIFESTS
@@ -32,15 +34,23 @@ class Applications:
     namespaces: tuple[str, ...]
     """Namespaces that manifests name and none of them makes; they are there before."""
     assumed: tuple[str, ...] = ()
+    control_namespace: str = CONTROL_NAMESPACE
+    """Where the GitOps controllers are: where these objects are, of projects before others."""
 
 
 def applications_of(
-    files: Files, name: str, namespace: str = "", there: Sequence[Obj] = (), path: str = ""
+    files: Files,
+    name: str,
+    namespace: str = "",
+    there: Sequence[Obj] = (),
+    path: str = "",
+    origins: Sequence[str] = (),
 ) -> Applications:
     """Return what the repository stands for. ``there``: Applications of the cluster, of which those count that name a
     path of a repository without any of its own. ``namespace``: of the Application that is made of a folder without any;
-    by default the one that its manifests name most, or else ``name``. ``path``: the folder to
-    deploy, instead of the Applications that there are. Raises ScenarioError (usage) if there is nothing to deploy."""
+    by default the one that its manifests name most, or else ``name``. ``path``: the folder to deploy, instead of the
+    Applications that there are. ``origins``: addresses that the clone names for itself. Raises ScenarioError (usage) if
+    there is nothing to deploy."""
     if path:
         return _of_folder(files, name, namespace or _usual_namespace(files) or name, normpath(path))
     found = [(path, obj) for path, obj in files.objects() if _is_root(obj)]
@@ -56,18 +66,32 @@ def applications_of(
         return Applications((pattern,), (REPOSITORY,), (), tuple(assumed))
     if not apps:
         return _of_folder(files, name, namespace or _usual_namespace(files) or name)
-    urls = tuple(sorted({str(one.get("repoURL")) for _, app in apps for one in sources_of(app) if is_here(files, one)}))
-    deployed = {
-        normpath(str(one.get("path"))) for _, app in apps for one in sources_of(app) if one.get("repoURL") in urls
-    }
-    roots = [obj for path, obj in found if not any(is_below(path, folder) for folder in deployed)]
-    if not any(obj["kind"] != "AppProject" for obj in roots):
-        raise ScenarioError(f"{name}: each of its Applications is deployed by another; create one by --app", usage=True)
+    urls = addresses_of(files, [one for _, app in apps for one in sources_of(app)], origins)
+    brought = [(path, brought_by(files, [app], urls)) for path, app in apps]
+    first = roots_of(brought)
+    mine = brought_by(files, [app for _, app in apps], urls)
+    projects = [obj for path, obj in found if obj["kind"] == "AppProject" and path not in mine]
+    roots = [*projects, *(app for number, (_, app) in enumerate(apps) if number in first)]
     assumed = [f"{', '.join(urls)} is this repository"] if urls else []
     spaces = _missing_namespaces(files, roots)
     if spaces:
         assumed.append(f"namespaces that manifests name and do not make are there: {', '.join(spaces)}")
-    return Applications(tuple(_placed(obj) for obj in roots), urls, spaces, tuple(assumed))
+    control = control_namespace_of(obj for _, obj in found)
+    spaces = tuple(sorted({*spaces, *map(namespace_of, roots)} - {"", control}))
+    return Applications(tuple(_placed(obj, control) for obj in roots), urls, spaces, tuple(assumed), control)
+
+
+def control_namespace_of(objects: Iterable[Obj]) -> str:
+    """Return where Argo CD is: where most of its projects are, or else most of its Applications and sets."""
+    named = Counter((obj.get("kind") == "AppProject", namespace_of(obj)) for obj in objects if namespace_of(obj))
+    return min(named, key=lambda one: (not one[0], -named[one], one[1]), default=(False, CONTROL_NAMESPACE))[1]
+
+
+def brought_by(files: Files, apps: Sequence[Obj], urls: Sequence[str]) -> frozenset[str]:
+    """Return the files that Applications, or those of sets, bring objects from; ``urls``: addresses of the
+    repository."""
+    mine = ((app, one) for app in apps for one in sources_of(app) if one.get("repoURL") in urls)
+    return frozenset().union(*(files_of(files, app, one) for app, one in mine))
 
 
 def pulled_applications(files: Files, manifests: Sequence[Obj], urls: Sequence[str]) -> Applications:
@@ -83,8 +107,8 @@ def _is_root(obj: Obj) -> bool:
     return str(obj.get("apiVersion") or "").startswith(f"{GROUP}/") and obj.get("kind") in ROOTS and bool(name_of(obj))
 
 
-def _placed(obj: Obj) -> Obj:
-    return obj | {"metadata": {**meta(obj), "namespace": namespace_of(obj) or CONTROL_NAMESPACE}}
+def _placed(obj: Obj, namespace: str) -> Obj:
+    return obj | {"metadata": {**meta(obj), "namespace": namespace_of(obj) or namespace}}
 
 
 def sources_of(app: Obj) -> Iterator[Obj]:
@@ -97,18 +121,35 @@ def sources_of(app: Obj) -> Iterator[Obj]:
 
 def _is_of(files: Files, app: Obj) -> bool:
     """Return whether an Application of a cluster may be of this repository: a path that both have tells."""
-    named = [one for one in sources_of(app) if normpath(str(one.get("path") or ".")) != "."]
-    return app["kind"] == "AppProject" or any(is_here(files, one) for one in named)
+    return app["kind"] == "AppProject" or any(
+        is_here(files, one) or "{{" in str(one.get("path") or "") for one in sources_of(app)
+    )
 
 
 def is_here(files: Files, source: Obj) -> bool:
-    """Return whether the path of a source is in the repository."""
+    """Return whether a source names a path of the repository, other than all of it."""
     path = normpath(str(source.get("path") or "."))
-    return path == "." or "{{" in path or any(is_below(each, path) for each in files.content)
+    return path != "." and any(is_below(each, path) for each in files.content)
 
 
-def is_below(path: str, folder: str) -> bool:
-    return folder == "." or path.startswith(f"{folder}/")
+def addresses_of(files: Files, sources: Sequence[Obj], origins: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the addresses that are those of this repository: what the clone names for itself, what goes with a path
+    that is in it, and what has the name of one of these. Without any, what goes with no path of its own."""
+    places = {same_place(one) for one in origins} - {None}
+    urls = {str(one["repoURL"]) for one in sources}
+    named = {str(one["repoURL"]) for one in sources if is_here(files, one)}
+    named |= {url for url in urls if same_place(url) in places}
+    open_ = {str(one["repoURL"]) for one in sources if _is_open(str(one.get("path") or "."))}
+    names = {_last(url) for url in named}
+    return tuple(sorted(named | {url for url in open_ if not named or _last(url) in names}))
+
+
+def _is_open(path: str) -> bool:
+    return "{{" in path or normpath(path) == "."
+
+
+def _last(url: str) -> str:
+    return url.rstrip("/").removesuffix(".git").rpartition("/")[2]
 
 
 def _of_folder(files: Files, name: str, namespace: str, path: str = ".") -> Applications:
@@ -168,8 +209,15 @@ def _creates(app: Obj) -> bool:
 
 
 def localized(sources: tuple[Obj, ...], places: Mapping[str, str]) -> tuple[Obj, ...]:
-    """Return the sources with the rehearsed repository's addresses replaced by its place, at its only branch."""
-    return tuple(
-        one | {"repoURL": places[one["repoURL"]], "targetRevision": "main"} if one.get("repoURL") in places else one
-        for one in sources
-    )
+    """Return the sources with addresses replaced by their places, at their only branch; a chart has the place of its
+    repository and name."""
+    return tuple(_localized(one, places) for one in sources)
+
+
+def _localized(source: Obj, places: Mapping[str, str]) -> Obj:
+    url = str(source.get("repoURL") or "")
+    if source.get("chart"):
+        place = places.get(f"{url.rstrip('/')}/{source['chart']}")
+        bare = {key: value for key, value in source.items() if key != "chart"}
+        return source if place is None else bare | {"repoURL": place, "path": ".", "targetRevision": "main"}
+    return source | {"repoURL": places[url], "targetRevision": "main"} if url in places else source

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from syncline.kube.objects import Obj
@@ -35,6 +36,13 @@ class Files:
     def documents(self) -> Iterator[tuple[str, int, Document]]:
         """Yield the objects of plain YAML and JSON files: path, number of the document in it, document. Files that are
         not plain YAML, such as templates of charts, are passed over: their renderer reports them."""
+        yield from self._read
+
+    @cached_property
+    def _read(self) -> tuple[tuple[str, int, Document], ...]:
+        return tuple(self._documents())
+
+    def _documents(self) -> Iterator[tuple[str, int, Document]]:
         for path in sorted(self.content):
             if path.endswith(YAML):
                 try:

@@ -23,7 +23,7 @@ from syncline.rehearsal.given.state import WorldState
 from syncline.rehearsal.reading import EFFECTS
 from syncline.rehearsal.scenario import CPU, MEMORY, NodeShape, ScenarioError
 
-WORLD = ("machineConfig", "nodes", "objects", "durations", "loadBalancers", "rights", "namespaces")
+WORLD = ("machineConfig", "nodes", "objects", "durations", "loadBalancers", "standIns", "rights", "namespaces")
 GROUP = ("name", "count", "roles", "labels", "taints", "cpu", "memory", "zone")
 MAX_NODES = 2_000
 MAX_COUNT = 1_000
@@ -78,6 +78,10 @@ class GivenWorld:
     """Folders with the catalogues of operators, by CatalogSource; a pattern needs them."""
     load_balancers: bool = True
     """Whether Ingresses and Services of type LoadBalancer get addresses."""
+    stand_ins: bool = True
+    """Whether objects of controllers that are not here become healthy, as these would make them."""
+    invented: bool = False
+    """Whether it is no one's cluster: storage classes and Secrets that are named in it are supposed to be there."""
     folder: Path | None = None
     """The folder of its file; None: it has none."""
     state: WorldState | None = None
@@ -123,6 +127,7 @@ def world_at(at: Field, text: str, objects: Files | None = None) -> GivenWorld:
         objects=objects_at(at["objects"]) if objects is None else objects,
         durations=_durations(at["durations"]),
         load_balancers=at["loadBalancers"].value is None or at["loadBalancers"].flag(),
+        stand_ins=at["standIns"].value is None or at["standIns"].flag(),
         folder=at.file.parent,
         rights=_rights(at["rights"]),
         namespaces={name: dict(at["namespaces"][name].pairs()) for name in at["namespaces"].map()},
@@ -229,7 +234,7 @@ def default_world(files: Files) -> GivenWorld:
     world = parse_world(WITH_POOLS if pools else PLAIN, Path("world.yaml"), Files({}))
     shape = "3 masters that take no work, 3 workers" if pools else "3 nodes"
     said = f"no --world is given: a new cluster with {shape}, each with {CPU} CPUs and {MEMORY}"
-    return GivenWorld(world.name, world.text, world.groups, world.machine_config, assumed=(said,))
+    return GivenWorld(world.name, world.text, world.groups, world.machine_config, assumed=(said,), invented=True)
 
 
 def _of_machines(obj: Obj) -> bool:

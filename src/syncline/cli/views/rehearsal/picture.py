@@ -27,17 +27,20 @@ CLASSES = {
     Doing.REBOOTS: "reboots",
     Doing.IN_PLACE: "place",
     Doing.PLAYS: "plays",
+    Doing.SETTLES: "settles",
+    Doing.ROLLS: "sync",
 }
 MORE_STYLE = """<style>
 .sync{fill:#b9b3a6}.wave{fill:#8fb3a0}.waits{fill:none;stroke:#c0392b;stroke-dasharray:3 3}.down{fill:#c0392b}
-.low{fill:#e0a99f}.safe{fill:#2e7d4f;font-weight:bold}
+.low{fill:#e0a99f}.settles{fill:#d9e4d5}.safe{fill:#2e7d4f;font-weight:bold}
 @media(prefers-color-scheme:dark){.sync{fill:#5d5a54}.waits{stroke:#ff7b6b}.down{fill:#ff7b6b}.low{fill:#8c4a42}
-.safe{fill:#6cbd87}}
+.settles{fill:#3c4a40}.safe{fill:#6cbd87}}
 </style>"""
 LEGEND = (
-    ("sync", "sync, pool"),
+    ("sync", "sync, pool, clusters"),
     ("wave", "wave"),
     ("place", "hook"),
+    ("settles", "becomes healthy"),
     ("drains", "drains"),
     ("reboots", "reboots"),
     ("plays", "playbook"),

@@ -23,6 +23,8 @@ MARKS = {
     Doing.REBOOTS: "█",
     Doing.IN_PLACE: "▓",
     Doing.PLAYS: "▚",
+    Doing.SETTLES: "╌",
+    Doing.ROLLS: "─",
 }
 MAX_ROWS = 40
 """Bars of the text; ``-o json`` has all."""
@@ -113,12 +115,13 @@ def _drawn(bar: Bar, end_s: float) -> str:
 def _path(answer: Answer) -> Iterator[str]:
     if answer.outcome is not Outcome.SAFE or not answer.path:
         return
-    yield "CRITICAL PATH  what decides the end"
     total = max(answer.done_s or 0.0, 1.0)
-    for bar in answer.path:
-        length = bar.length_s(answer.played_s)
+    longer = [(bar, bar.length_s(answer.played_s)) for bar in answer.path]
+    if any(length >= 1 for _, length in longer):
+        yield "CRITICAL PATH  what decides the end"
+    for bar, length in longer:
         if length >= 1:
-            share = round(100 * length / total)
+            share = min(round(100 * length / total), 100)
             yield one_cell(
                 f"  {offset(bar.began_s):<9} {bar.row} {bar.doing} {format_seconds(round(length))} ({share} %)"
             )
@@ -131,19 +134,33 @@ def _waits(answer: Answer) -> Iterator[str]:
     ended = [wait for wait in answer.waits if wait.until_s is not None]
     if lasting:
         yield "WAITS FOR EVER" if answer.outcome is Outcome.BLOCKED else "STILL WAITS"
-        for wait in lasting[:MAX_WAITS]:
-            yield from _chain(wait)
+        alike: dict[tuple[str, ...], list[Wait]] = {}
+        for wait in lasting:
+            alike.setdefault((_bare(wait), *wait.chain[1:]), []).append(wait)
+        for waits in list(alike.values())[:MAX_WAITS]:
+            yield from _chain(waits[0], waits[1:])
+        if len(alike) > MAX_WAITS:
+            yield f"  {len(alike) - MAX_WAITS} more waits are not shown; -o json has all"
     if ended:
-        yield f"WAITED  {len(ended)} waits that ended"
+        yield f"WAITED  {len(ended)} {'wait' if len(ended) == 1 else 'waits'} that ended"
         for wait in sorted(ended, key=lambda each: each.since_s - (each.until_s or 0.0))[:MAX_WAITS]:
-            text = wait.chain[-1] if len(wait.chain) > 1 else wait.chain[0]
+            text = wait.chain[-1] if len(wait.chain) > 1 else _bare(wait)
             yield one_cell(f"  {offset(wait.since_s)} to {offset(wait.until_s)}  {wait.subject}: {text}")
 
 
-def _chain(wait: Wait) -> Iterator[str]:
+def _bare(wait: Wait) -> str:
+    """Return what a wait says of itself, without who waits."""
+    return wait.chain[0].replace(f"{wait.subject} ", "", 1)
+
+
+def _chain(wait: Wait, alike: Sequence[Wait]) -> Iterator[str]:
     for depth, link in enumerate(wait.chain):
         since = f"since {offset(wait.since_s)}  " if depth == 0 else ""
         yield one_cell(f"  {'  ' * depth}{since}{link}")
+    if alike:
+        some = ", ".join(each.subject for each in alike[:MAX_WAITS])
+        more = f" and {len(alike) - MAX_WAITS} more" if len(alike) > MAX_WAITS else ""
+        yield one_cell(f"    so do {some}{more}")
 
 
 def _outages(answer: Answer) -> Iterator[str]:
