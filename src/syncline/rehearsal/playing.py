@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -71,6 +71,7 @@ AFTER_S = 300.0
 """Virtual seconds that it goes on when nothing is waited for any more, to see whether that stays."""
 POLL_S = 3600.0
 """Repositories do not change in a rehearsal."""
+EVER = datetime.min.replace(tzinfo=UTC)
 MAX_NAMED = 5
 _NESTED = re.compile(
     r"accumulating resources: accumulation err='accumulating resources from '[^']*': '[^']*' must resolve to a file': "
@@ -170,15 +171,7 @@ class RehearsedReader(GitSourceReader):
         *,
         wanted: int = 0,
     ) -> Manifests:
-        mine = self.localized(sources)
-        asked = _local(sources, mine, revisions)
-        return self._once(
-            mine,
-            asked,
-            now,
-            context,
-            lambda: super(RehearsedReader, self).read(mine, asked, now, context, wanted=wanted),
-        )
+        return self.poll(sources, revisions, now, context, since=None, wanted=wanted)
 
     def poll(
         self,
@@ -190,29 +183,13 @@ class RehearsedReader(GitSourceReader):
         since: datetime | None,
         wanted: int = 0,
     ) -> Manifests:
+        """Read once what has failed, and ask each remote once, whatever ``since``: none changes meanwhile."""
         mine = self.localized(sources)
         asked = _local(sources, mine, revisions)
-        return self._once(
-            mine,
-            asked,
-            now,
-            context,
-            lambda: super(RehearsedReader, self).poll(mine, asked, now, context, since=since, wanted=wanted),
-        )
-
-    def _once(
-        self,
-        sources: tuple[Obj, ...],
-        revisions: tuple[str, ...],
-        now: datetime,
-        context: RenderContext,
-        read: Callable[[], Manifests],
-    ) -> Manifests:
-        """Read, unless that has failed before."""
-        key = json.dumps(sources, sort_keys=True), revisions, context, context.kube_version, context.api_versions
+        key = json.dumps(sources, sort_keys=True), asked, context, context.kube_version, context.api_versions
         found = self._failed.get(key)
         if found is None:
-            found = self._addressed(read())
+            found = self._addressed(super().poll(mine, asked, now, context, since=EVER, wanted=wanted))
             if found.error:
                 self._failed[key] = found
         return replace(found, resolved_at=now) if found.error else found
