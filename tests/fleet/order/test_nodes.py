@@ -45,7 +45,7 @@ def said(seen: NodesSeen) -> tuple[str, str] | None:
     ("seen", "expected"),
     [
         (NodesSeen(CLUSTER), None),
-        (NodesSeen(CLUSTER, (pool("worker", "False"),)), None),
+        (NodesSeen(CLUSTER, (pool("worker", "False"),)), ("False", "no machines are being updated")),
         (NodesSeen(CLUSTER, (pool("worker", "True"),)), ("True", "pool worker is updating")),
         (NodesSeen(CLUSTER, (), (hold(MINUTE),)), ("True", "Hold h of app/db: migration")),
         (NodesSeen(CLUSTER, (), (hold(-MINUTE),)), None),
@@ -56,7 +56,7 @@ def said(seen: NodesSeen) -> tuple[str, str] | None:
     ],
     ids=[
         "a cluster without pools says nothing",
-        "an idle pool is not worth a word",
+        "a cluster with pools says so before the first update",
         "a pool that is updated is named",
         "a Hold is named with its owner and reason",
         "an expired Hold does not count",

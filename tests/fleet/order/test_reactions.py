@@ -75,8 +75,22 @@ def test_a_cluster_that_never_answers_has_no_end() -> None:
     assert [one.ends for one in found.ahead] == [None, None] and found.complete
 
 
-@pytest.mark.parametrize("updating", [None, "pool worker is updating"])
-def test_pools_that_are_being_updated_are_those_that_the_cluster_names(updating: str | None) -> None:
+def test_a_wave_waits_for_the_nodes_of_the_one_before_also_if_they_begin_after_the_application_is_healthy() -> None:
+    world = three([0, 1])
+    first, second = names(world)
+
+    def react(target: Target, _release: str, _moment: datetime) -> Sequence[Said]:
+        if target.cluster.name == second:
+            return (Said(timedelta(seconds=5), GOOD),)
+        nodes = ((0, ""), (6, "pool worker is updating"), (600, ""))
+        return [Said(timedelta(seconds=at), GOOD, updating) for at, updating in nodes]
+
+    found = forecast(world.seen, START, react)
+    assert times(found) == {first: (0, 630), second: (630, 635)}
+
+
+@pytest.mark.parametrize(("updating", "proved"), [(None, 40), ("pool worker is updating", 70)])
+def test_pools_that_are_being_updated_are_those_that_the_cluster_names(updating: str | None, proved: int) -> None:
     world = three([0])
     key, one = next(iter(world.targets.items()))
     seen: list[str] = []
@@ -85,7 +99,7 @@ def test_pools_that_are_being_updated_are_those_that_the_cluster_names(updating:
         seen.append(target.cluster.updating)
         return after({target.cluster.name: 40}, updating=updating)(target, release, moment)
 
-    assert times(forecast(world.seen, START, react)) == {one.cluster.name: (0, 40)}
+    assert times(forecast(world.seen, START, react)) == {one.cluster.name: (0, proved)}
     assert seen == [""], "each cluster is asked once"
     assert key in world.targets
 

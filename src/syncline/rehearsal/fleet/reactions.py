@@ -41,21 +41,23 @@ class Reactions:
 
 def reactions_of(record: Record) -> Reactions:
     """Return what the agent of the cluster would report of each Application since the commit."""
-    updating = _updating(record)
+    updating, pools = _updating(record), any(True for _ in record.histories(POOL))
     found: dict[str, tuple[Said, ...]] = {}
     for ref, versions in record.histories(APPLICATION.group_kind):
-        found[ref.name] = tuple(_said(record, versions, updating))
+        found[ref.name] = tuple(_said(record, versions, updating, pools=pools))
     return Reactions(found)
 
 
-def _said(record: Record, versions: Sequence[Version], updating: Sequence[tuple[datetime, str]]) -> list[Said]:
+def _said(
+    record: Record, versions: Sequence[Version], updating: Sequence[tuple[datetime, str]], *, pools: bool
+) -> list[Said]:
     """Return each change of what the facts are judged to be, and of what is being updated."""
     moments = [(one.at, _facts(one.obj, record.began)) for one in versions if one.at >= record.began and not one.gone]
     found: list[Said] = []
-    judged: tuple[bool, bool, str] | None = None
+    judged: tuple[bool, bool, str | None] | None = None
     for at in sorted({at for at, _ in (*moments, *updating)}):
         facts = next((each for moment, each in reversed(moments) if moment <= at), BEFORE)
-        busy = next((each for moment, each in reversed(updating) if moment <= at), "")
+        busy = next((each for moment, each in reversed(updating) if moment <= at), "") if pools else None
         now = judge(facts, "", "", ())
         last = Said(at - record.began, facts if now.failed else replace(facts, started=""), busy)
         if judged == (now.holds, bool(now.failed), busy):

@@ -38,7 +38,7 @@ class Said:
     """What a cluster says of a release from a moment on. ``after``: the time since it got the release.
 
     ``facts``: without the release, its commit and that the work is applied, which are added. ``updating``: which pools
-    are being updated; empty: none, None: as before.
+    are being updated; empty: none of them, None: as before, or there are no pools.
     """
 
     after: timedelta
@@ -204,7 +204,7 @@ def _saying(target: Target, said: Said) -> Target:
     facts = replace(said.facts, release=target.carried, revision=said.facts.revision or revision, applied=True)
     cluster = target.cluster
     if said.updating is not None:
-        cluster = replace(cluster, updating=said.updating)
+        cluster = replace(cluster, updating=said.updating, machines=True)
     return replace(target, facts=facts, cluster=cluster)
 
 

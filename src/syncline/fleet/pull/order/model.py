@@ -30,6 +30,8 @@ class ClusterSeen:
     """Its maintenance windows, and those of its sets: who has them, and the text."""
     updating: str = ""
     """Which pools of it are being updated or held; empty: none."""
+    machines: bool = False
+    """Its agent tells of pools, whether or not they are being updated."""
 
 
 @dataclass(frozen=True)

@@ -298,4 +298,5 @@ def cluster_seen(cache: Snapshot, name: str, obj: Obj | None) -> ClusterSeen:
         str(available.get("lastTransitionTime") or ""),
         windows_of(cache, obj),
         str(nodes.get("message") or "they are being updated")[:400] if nodes.get("status") in _NOT_IDLE else "",
+        bool(nodes),
     )

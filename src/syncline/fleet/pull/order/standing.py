@@ -13,6 +13,9 @@ from syncline.fleet.pull.order.model import GroupSeen, Target
 from syncline.fleet.pull.order.proven import Proven
 from syncline.kube.objects import Obj
 
+ROUSED: Final = timedelta(seconds=30)
+"""How long the nodes of a cluster with pools must stay idle once a release is healthy there: until a MachineConfig that
+it brought is rendered, its pool does not know of it."""
 NOTED: Final = "it has proved the release, which is being noted"
 
 
@@ -84,16 +87,27 @@ def _forward(target: Target, entry: Obj, now: datetime) -> Standing:
         return Standing(target, goal, entry, pending=pending, done=proved, failed=judged.failed)
     if proved:
         return Standing(target, goal, entry, pending=pending, done=True)
-    available = target.cluster.available
-    if not judged.holds or not available:
-        away = f"cluster {target.cluster.name} is not available{_since(target)}"
-        return Standing(target, goal, entry, pending=pending, why=judged.why if not judged.holds else away)
-    lasts = max(target.asked.healthy_for, SILENT if target.facts.release is None else timedelta())
+    unproved = judged.why if not judged.holds else _disturbed(target)
+    if unproved:
+        return Standing(target, goal, entry, pending=pending, why=unproved)
+    lasts = max(
+        target.asked.healthy_for,
+        SILENT if target.facts.release is None else timedelta(),
+        ROUSED if target.cluster.machines else timedelta(),
+    )
     since = (time_of(entry.get("healthySince")) if _same(entry, goal) else None) or (_whole(now) if lasts else now)
     proves_at = since + lasts
     if proves_at <= now:
         return Standing(target, goal, entry, pending=pending, newly=True, why=NOTED, healthy_since=since)
     return Standing(target, goal, entry, pending=pending, healthy_since=since, proves_at=proves_at)
+
+
+def _disturbed(target: Target) -> str:
+    """Return why a cluster whose Application is healthy proves nothing yet; empty: it does."""
+    cluster = target.cluster
+    if not cluster.available:
+        return f"cluster {cluster.name} is not available{_since(target)}"
+    return f"it is healthy, and nodes of cluster {cluster.name} are not: {cluster.updating}" if cluster.updating else ""
 
 
 def _whole(now: datetime) -> datetime:

@@ -1,7 +1,7 @@
 """The condition ``SynclineNodesUpdating`` of the agent's ManagedCluster: pools that are being updated, and Holds.
 
-The hub gives the cluster no new release meanwhile, nor while the agent may not read them (``Unknown``). Where the
-cluster has neither pools nor Holds nothing is written.
+The hub gives the cluster no new release meanwhile, nor while the agent may not read them (``Unknown``), and a release
+is not proved there. Where the cluster has neither pools nor Holds nothing is written.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def plan_nodes(seen: NodesSeen, now: datetime) -> Plan:
     busy = [f"pool {name_of(one)} is updating" for one in seen.pools if _updating(one)]
     busy += [f"Hold {name_of(one)} of {dig(one, 'spec', 'owner')}: {dig(one, 'spec', 'reason')}" for one in living]
     before = find_condition(conditions, NODES_UPDATING)
-    if before is None and not busy and not seen.unread:
+    if before is None and not busy and not seen.unread and not seen.pools:
         return Plan(why="no machines are being updated")
     more = f" and {len(busy) - SHOWN} more" if len(busy) > SHOWN else ""
     said = "; ".join(busy[:SHOWN])[:1000] + more if busy else seen.unread[:1000] or "no machines are being updated"
