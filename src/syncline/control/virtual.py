@@ -292,7 +292,7 @@ class VirtualDriver:
     clock: VirtualClock
     actors: list[Actor] = field(default_factory=list)
     steps: int = 0
-    settled: Callable[[], object] | None = None
+    looks: list[Callable[[], object]] = field(default_factory=list)
     """Called while time advances, at each instant at which everything due has been done."""
 
     def add(self, actor: Actor) -> None:
@@ -335,8 +335,8 @@ class VirtualDriver:
 
     def _settle_now(self) -> None:
         self.settle()
-        if self.settled is not None:
-            self.settled()
+        for look in self.looks:
+            look()
 
     def until_idle(self, limit_s: float = 3600) -> float:
         """Advance until only background requeues are left; return the elapsed virtual seconds. Raises NotIdleError."""

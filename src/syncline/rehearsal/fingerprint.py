@@ -50,7 +50,7 @@ class Fingerprints:
 
     def each(self, look: Callable[[], object]) -> None:
         """Call ``look`` at each instant at which everything due has been done."""
-        self._world.driver.settled = look
+        self._world.driver.looks.append(look)
 
     def take(self) -> bytes | None:
         """Return the fingerprint; None where something is under way that does not show: events that are withheld, work

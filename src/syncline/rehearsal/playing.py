@@ -294,6 +294,7 @@ class Play:
         self._stand_ins = StandIns(
             self.world.admin, self.recorder, asked.world.load_balancers, others, asked.world.invented
         )
+        self.world.driver.looks.append(self._stand_in)
         nodes = asked.world.nodes()
         story = Scenario(self.scratch, asked.name, nodes=nodes, machine_config=asked.world.machine_config)
         self._stage = Stage(story, self.world.admin, self.world.clock, self.reader)
@@ -489,7 +490,6 @@ class Play:
             advance(min(LOOK_S, (limit - clock.now()).total_seconds()))
             if kept.changes != seen:
                 seen = kept.changes
-                self._stand_ins.look(clock.now())
                 waits = self.waits()
                 now_waits = tuple(_signature(each) for each in waits)
                 if now_waits != signature:
@@ -513,6 +513,10 @@ class Play:
             return quiet_s >= LONG_QUIET_S
         drains = any(dig(node, "spec", "unschedulable") for node in self._stage.items("/api/v1/nodes"))
         return not drains and not any(_is_of_job(pod) for pod in self._stage.items("/api/v1/pods"))
+
+    def _stand_in(self) -> None:
+        if self._stand_ins.look(self.world.clock.now()):
+            self.world.driver.settle()
 
     def waits(self) -> tuple[Cause, ...]:
         """Return the causes of what is not done, by the functions of ``syncline explain``."""

@@ -50,8 +50,11 @@ class StandIns:
     def __post_init__(self) -> None:
         self._seen = len(self.recorder.versions)  # what a cluster held before is as it is
 
-    def look(self, now: datetime) -> None:
-        versions = self.recorder.versions
+    def look(self, now: datetime) -> bool:
+        """Return whether something was done."""
+        versions, writes = self.recorder.versions, self.recorder.changes
+        if self._seen == len(versions) and not self._pending:
+            return False
         new: dict[ObjectRef, Version] = {one.ref: one for one in versions[self._seen :]}
         self._seen = len(versions)
         for ref, one in new.items():
@@ -60,6 +63,7 @@ class StandIns:
                 self._one(ref.group_kind, one)
         if self.invented:
             self._secrets(now)
+        return self.recorder.changes != writes
 
     def notes(self) -> tuple[str, ...]:
         """Return what was done, in sentences."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from syncline.base.clock import time_or_none
 from syncline.fleet.conditions import is_true
-from syncline.fleet.pull.order.evidence import Facts, judge
+from syncline.fleet.pull.order.evidence import Facts, facts_of, judge
 from syncline.fleet.pull.order.forecasting import Said
+from syncline.fleet.spoke.applications.report import content_of
 from syncline.kube.kinds.argoproj import APPLICATION
 from syncline.kube.kinds.syncline import HOLD
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of
@@ -19,9 +19,6 @@ from syncline.rehearsal.record import Record, Version
 
 BEFORE = Facts(release="", stale=True)
 """Before the cluster has looked at the release."""
-FAILED = ("SyncFailed",)
-MAX_SAID = 400
-"""Characters of a message that are kept."""
 
 
 @dataclass(frozen=True)
@@ -69,34 +66,12 @@ def _said(
 
 
 def _facts(app: Obj, began: datetime) -> Facts:
-    """Return the facts of ``status``, as ApplicationReports have them. A comparison from before the commit says nothing
-    of the release."""
-    status = app.get("status") or {}
-    compared = time_or_none(status.get("reconciledAt"))
-    operation = status.get("operationState") or {}
-    message = str(operation.get("message") or "")[:MAX_SAID]
-    errors = [one for one in status.get("conditions") or () if "Error" in str(one.get("type"))]
-    return Facts(
-        release="",
-        stale=compared is None or compared < began.replace(microsecond=0),
-        sync=str(dig(status, "sync", "status") or ""),
-        health=str(dig(status, "health", "status") or ""),
-        health_message=str(dig(status, "health", "message") or "")[:MAX_SAID],
-        phase=str(operation.get("phase") or ""),
-        started=str(operation.get("startedAt") or ""),
-        operation_message=message,
-        broken=_broken(dig(operation, "syncResult", "resources", default=[])),
-        errors=tuple(f"{one.get('type')}: {str(one.get('message'))[:MAX_SAID]}" for one in errors[:3]),
-        retries="etrying attempt #" in message,
-    )
-
-
-def _broken(rows: Sequence[Mapping[str, Any]]) -> str:
-    first = next((one for one in rows if one.get("status") in FAILED), None)
-    if first is None:
-        return ""
-    where = "/".join(str(part) for part in (first.get("namespace"), first.get("name")) if part)
-    return f"{first.get('kind')} {where}: {str(first.get('message'))[:MAX_SAID]}"
+    """Return what the hub reads of the report that an agent would write. A comparison from before the commit says
+    nothing of the release."""
+    found = facts_of({}, {"report": content_of(app)})
+    compared = time_or_none(dig(app, "status", "reconciledAt"))
+    stale = found.stale or compared is None or compared < began.replace(microsecond=0)
+    return replace(found, release="", revision="", stale=stale)
 
 
 def _updating(record: Record) -> list[tuple[datetime, str]]:

@@ -31,7 +31,7 @@ class Waiting:
                 for stored in world.core.store.list(resource):
                     self._see(stored.obj, gone=False)
             world.core.store.subscribe(self._note)
-            world.driver.settled = self._look
+            world.driver.looks.append(self._look)
             world.driver.add(self.heals)
 
     @property
