@@ -140,7 +140,7 @@ def rehearsed(size: Size, processes: int = 0) -> FleetAnswer:
     """Rehearse a commit that touches all Applications, and the files of all workers."""
     before, after = repository(size, changed=False), repository(size, changed=True)
     asked = FleetAsked("fleet", after, world(size), before)
-    settings = Settings(cures=False, report=lambda text: print(text, file=sys.stderr, flush=True))
+    settings = Settings(cures=False, ranged=False, report=lambda text: print(text, file=sys.stderr, flush=True))
     with tempfile.TemporaryDirectory(prefix="bench-") as place:
         return rehearse_fleet(asked, Path(place), settings, processes)
 

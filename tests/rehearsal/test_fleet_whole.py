@@ -72,7 +72,7 @@ def _importer() -> Obj:
     return {**kind, "metadata": {"name": "importer", "namespace": "argocd"}, "spec": spec}
 
 
-def _files(version: str) -> Files:
+def fleet_files(version: str) -> Files:
     content = {"hub/web.yaml": dump(_set()), "hub/importer.yaml": dump(_importer())}
     for size, ready_s in (("small", 0), ("large", 40)):
         labels = {"app": "web"}
@@ -153,9 +153,9 @@ def _commit(place: Path, files: Files) -> None:
 
 
 def test_classes_of_clusters_take_their_turns_when_the_whole_fleet_does(tmp_path: Path) -> None:
-    world, before, after = parse_fleet(TEXT, Path("fleet.yaml"), Files({})), _files("1"), _files("2")
+    world, before, after = parse_fleet(TEXT, Path("fleet.yaml"), Files({})), fleet_files("1"), fleet_files("2")
     asked = FleetAsked("web", after, world, before)
-    found = rehearse_fleet(asked, tmp_path / "classes", Settings(cures=False), processes=1)
+    found = rehearse_fleet(asked, tmp_path / "classes", Settings(cures=False, ranged=False), processes=1)
     assert found.outcome is Outcome.SAFE
     assert [one.clusters for one in found.classes] == [("canary", "small-1", "small-2", "last"), ("large-1", "large-2")]
     (tmp_path / "whole").mkdir()

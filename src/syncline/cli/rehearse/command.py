@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ from syncline.base.clock import SystemClock
 from syncline.base.scratch import scratch
 from syncline.cli.frame.failure import FAILED, USAGE, CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
-from syncline.cli.rehearse.fleet import CODES, on_fleet, plain_name
+from syncline.cli.rehearse.fleet import CODES, WHY_NOT, on_fleet, plain_name
 from syncline.cli.rehearse.repositories import folders_of
 from syncline.cli.views.rehearsal.text import describe_answer, describe_compared
 from syncline.kube.text.durations import DurationError, format_duration, parse_duration
@@ -139,9 +140,9 @@ def rehearse_command(
         schedule = read_faults(_text(faults), str(faults)) if faults is not None else None
         copies = {url: read_files(place) for url, place in folders_of(repositories).items()}
         if path is not None and world_file is not None and is_fleet(world_file):
-            given = {"--explore": explore, "--faults": faults, "--at": middle, "--path": folder, "--catalog": catalogs}
-            given["--resume"] = resume
-            return on_fleet(path, world_file, revisions, after, copies, seed, limit, settings, output, given)
+            given = dict(zip(WHY_NOT, (bounds, resume, middle, folder, catalogs, namespace), strict=False))
+            rest = settings, output, schedule, partial(_timed, record=measured), given
+            return on_fleet(path, world_file, revisions, after, copies, seed, limit, *rest)
         with scratch() as place:
             several: list[tuple[str, Asked]] = []
             for revision in revisions or ("",):

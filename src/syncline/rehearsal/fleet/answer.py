@@ -71,6 +71,11 @@ class FleetAnswer:
     cures: tuple[Cure, ...]
     assumed: tuple[str, ...]
     checked: tuple[str, ...]
+    quickest_s: float | None = None
+    slowest_s: float | None = None
+    """When the last cluster is done with the least and the longest durations; None: that was not rehearsed."""
+    schedule: str = ""
+    """The faults that strike in each cluster; empty: none."""
 
     def to_obj(self) -> dict[str, Any]:
         """Return the value of ``-o json``; equal rehearsals return equal bytes."""

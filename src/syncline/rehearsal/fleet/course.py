@@ -11,10 +11,12 @@ from syncline.fleet.pull.order.forecasting import GOOD, Forecast, Said, forecast
 from syncline.fleet.pull.order.model import GroupSeen, Target
 from syncline.fleet.pull.order.plan import release_now
 from syncline.fleet.pull.order.proven import Proven
+from syncline.rehearsal.fleet.given import Away
 from syncline.rehearsal.fleet.reactions import Reactions
 
 ROUNDS = 20_000
 """Plans that are made of one group at most."""
+NEVER: Mapping[str, Sequence[Away]] = {}
 Of = Callable[[str], Reactions]
 """What a cluster says, by its name; the names of Applications are those of that cluster."""
 
@@ -48,10 +50,11 @@ class Course:
 @dataclass
 class Courses:
     """Courses of groups; those that are equal up to names of groups and Applications are looked at once. ``at``: the
-    time of the hub; ``react``: what clusters say."""
+    time of the hub; ``react``: what clusters say; ``aways``: when they do not reach the hub."""
 
     at: datetime
     react: Of
+    aways: Mapping[str, Sequence[Away]] = field(default_factory=dict)
     _known: dict[object, Course] = field(default_factory=dict)
 
     def of(self, seen: GroupSeen, before: GroupSeen | None) -> Course:
@@ -61,7 +64,7 @@ class Courses:
         shape = bool(seen.force), tuple(self._shape(one, prior) for one in targets)
         known = self._known.get(shape) if not any(one.needs for one in targets) else None
         if known is None:
-            known = self._known[shape] = course_of(seen, before, self.at, self.react)
+            known = self._known[shape] = course_of(seen, before, self.at, self.react, self.aways)
             return known
         group = seen.ref.name
         turns = tuple(replace(turn, group=group, app=one.name) for turn, one in zip(known.turns, targets, strict=True))
@@ -69,24 +72,41 @@ class Courses:
 
     def _shape(self, one: Target, prior: Mapping[tuple[str, str], str]) -> object:
         said = self.react(one.cluster.name).said.get(one.name, ())
-        own = one.wave, one.cluster.name, one.aside, one.cannot, one.asked.healthy_for, one.rolling
+        away = tuple(self.aways.get(one.cluster.name, ()))
+        own = one.wave, one.cluster.name, away, one.aside, one.cannot, one.asked.healthy_for, one.rolling
         changed = None if one.key not in prior else prior[one.key] == one.wanted
         return *own, changed, tuple((each.after, each.facts, each.updating) for each in said)
 
 
-def course_of(seen: GroupSeen, before: GroupSeen | None, now: datetime, of: Of) -> Course:
+def heard(said: Sequence[Said], begins: timedelta, aways: Sequence[Away]) -> list[Said]:
+    """Return what a cluster says as the hub hears it. ``begins``: when the hub gives it the release."""
+    got = later(begins, aways)
+    return [replace(one, after=later(got + one.after, aways) - begins) for one in said]
+
+
+def later(at: timedelta, aways: Sequence[Away]) -> timedelta:
+    """Return when what happens on one side reaches the other."""
+    for one in sorted(aways, key=lambda each: each.begins):
+        at = one.later(at)
+    return at
+
+
+def course_of(
+    seen: GroupSeen, before: GroupSeen | None, now: datetime, of: Of, aways: Mapping[str, Sequence[Away]] = NEVER
+) -> Course:
     """Return what becomes of a group after the commit. ``before``: the group as it was, proved by each of its clusters;
-    None: there was none."""
+    None: there was none. ``aways``: by cluster when it does not reach the hub."""
     group = seen.ref.name
     prior = {one.key: one for one in before.targets} if before is not None else {}
     release = release_now(replace(before, rollout=None))[0] if before is not None and before.force else ""
     started = replace(seen, targets=tuple(_proven(one, prior.get(one.key), release) for one in seen.targets))
     if not seen.force:
-        turns = (_at_once(group, one, of) for one in sorted(started.targets, key=lambda one: one.order))
+        turns = (_at_once(group, one, of, aways) for one in sorted(started.targets, key=lambda one: one.order))
         return Course(group, "", tuple(turns))
 
-    def react(target: Target, _release: str, _moment: datetime) -> Sequence[Said]:
-        return of(target.cluster.name).said.get(target.name, ())
+    def react(target: Target, _release: str, moment: datetime) -> Sequence[Said]:
+        cluster = target.cluster.name
+        return heard(of(cluster).said.get(target.name, ()), moment - now, aways.get(cluster, ()))
 
     found = forecast(started, now, react, rounds=ROUNDS)
     return Course(group, seen.force, tuple(_ordered(group, found, now)), found.complete)
@@ -105,12 +125,15 @@ def _only(commits: Sequence[str]) -> str:
     return commits[0] if len(commits) == 1 else ""
 
 
-def _at_once(group: str, target: Target, of: Of) -> Turn:
+def _at_once(group: str, target: Target, of: Of, aways: Mapping[str, Sequence[Away]]) -> Turn:
     if target.aside or not target.wanted:
         why = target.aside or target.cannot
         return Turn(group, target.wave, target.cluster.name, target.name, None, None, why)
-    good = of(target.cluster.name).good_after(target.name)
-    return Turn(group, target.wave, target.cluster.name, target.name, 0.0, _seconds(good))
+    cluster = target.cluster.name
+    mine = aways.get(cluster, ())
+    good = of(cluster).good_after(target.name)
+    ends = None if good is None else later(later(timedelta(), mine) + good, mine)
+    return Turn(group, target.wave, cluster, target.name, 0.0, _seconds(ends))
 
 
 def _ordered(group: str, found: Forecast, now: datetime) -> Iterable[Turn]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from syncline.kube.yaml.loading import YamlError, dump, load
@@ -18,15 +19,28 @@ from syncline.rehearsal.given.world import MAX_WORLD_BYTES, WORLD, GivenWorld, o
 from syncline.rehearsal.scenario import ScenarioError
 
 FLEET = ("clusters", "hub")
-HUB = ("objects",)
-KNOWN_ON_THE_HUB = ("name", "count", "labels", "annotations")
+HUB = ("objects", "away")
+KNOWN_ON_THE_HUB = ("name", "count", "labels", "annotations", "away")
 MAX_CLUSTERS = 2_000
+MAX_AWAY = timedelta(days=7)
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """A cluster's name is that of its namespace on the hub."""
 NODES = [{"name": "node", "count": 3}]
 """Of a cluster whose entry has none."""
 NUMBER = "*"
 """Where a name has it, the number of the cluster stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """A stretch after the commit in which a cluster and its hub do not reach one another."""
+
+    begins: timedelta
+    ends: timedelta
+
+    def later(self, at: timedelta) -> timedelta:
+        """Return when what happens on one side reaches the other."""
+        return self.ends if self.begins <= at < self.ends else at
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,7 @@ class ClusterGroup:
     count: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    away: Away | None = None
 
     def names(self) -> tuple[str, ...]:
         """Return ``NAME-1`` and so on, or NAME itself without a count."""
@@ -58,10 +73,17 @@ class FleetWorld:
     objects: Files
     hub: Files
     folder: Path
+    away: Away | None = None
+    """When the hub does not run."""
 
     def clusters(self) -> dict[str, ClusterGroup]:
         """Return the entry of each cluster by name, in the order of the file."""
         return {name: group for group in self.groups for name in group.names()}
+
+    def aways(self) -> dict[str, tuple[Away, ...]]:
+        """Return by cluster when it does not reach its hub."""
+        both = ((name, (group.away, self.away)) for name, group in self.clusters().items())
+        return {name: mine for name, each in both if (mine := tuple(one for one in each if one is not None))}
 
 
 def is_fleet(file: Path) -> bool:
@@ -103,14 +125,25 @@ def parse_fleet(text: str, file: Path, objects: Files | None = None) -> FleetWor
     for place, one in enumerate(at["clusters"].each()):
         one.known(*KNOWN_ON_THE_HUB, *WORLD)
         groups.append(_group(place, one, named(one["objects"])))
-    hub = named(at["hub"].known(*HUB)["objects"])
+    own = at["hub"].known(*HUB)
+    hub = named(own["objects"])
     names = [name for group in groups for name in group.names()]
     if not names or len(names) > MAX_CLUSTERS:
         raise at["clusters"].wrong(f"{len(names)} clusters", f"1 to {MAX_CLUSTERS}: [{{name: edge, count: 3}}]")
     twice = next((name for name in sorted(names) if names.count(name) > 1), "") if len(set(names)) < len(names) else ""
     if twice:
         raise at["clusters"].wrong(f"the cluster {twice} twice", "each name once")
-    return FleetWorld(file.name, text, tuple(groups), Files(read), hub, file.parent)
+    return FleetWorld(file.name, text, tuple(groups), Files(read), hub, file.parent, _away(own["away"]))
+
+
+def _away(at: Field) -> Away | None:
+    if at.value is None:
+        return None
+    at.known("from", "for")
+    begins, lasts = at["from"].duration(timedelta(0)), at["for"].duration(timedelta(0))
+    if not timedelta(0) < lasts <= MAX_AWAY or begins > MAX_AWAY:
+        raise at.wrong(str(at.value), "{from: 5m, for: 20m}, since the commit, at most seven days")
+    return Away(begins, begins + lasts)
 
 
 def _below(path: str, one: str) -> bool:
@@ -129,4 +162,5 @@ def _group(place: int, at: Field, objects: Files) -> ClusterGroup:
     entry = {key: value for key, value in at.map().items() if key in WORLD}
     given = at if entry.get("nodes") else Field(at.file, at.where, entry | {"nodes": NODES})
     world = world_at(given, dump(entry), objects)
-    return ClusterGroup(place, name, world, count, dict(at["labels"].pairs()), dict(at["annotations"].pairs()))
+    labels, annotations = dict(at["labels"].pairs()), dict(at["annotations"].pairs())
+    return ClusterGroup(place, name, world, count, labels, annotations, _away(at["away"]))

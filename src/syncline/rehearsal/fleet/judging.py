@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from syncline.kube.text.durations import format_seconds
 from syncline.rehearsal.answer.answer import Outcome
 from syncline.rehearsal.fleet.answer import ClassAnswer, FleetAnswer, Held, WaveAnswer
 from syncline.rehearsal.fleet.classes import EqualClusters
-from syncline.rehearsal.fleet.course import Course, Turn, begins_of
+from syncline.rehearsal.fleet.course import Course, Turn, begins_of, later
+from syncline.rehearsal.fleet.given import Away
 from syncline.rehearsal.fleet.playing import Played
 
 WORST = (Outcome.UNSAFE, Outcome.FAILED, Outcome.BLOCKED, Outcome.SAFE)
@@ -30,6 +32,7 @@ class Rehearsed:
     problems: tuple[str, ...]
     sample: tuple[str, ...]
     assumed: tuple[str, ...]
+    aways: Mapping[str, Sequence[Away]] = field(default_factory=dict)
 
 
 def fleet_answer(found: Rehearsed) -> FleetAnswer:
@@ -67,8 +70,14 @@ def _class(one: EqualClusters, played: Played, found: Rehearsed, begins: Mapping
     mine = [begins[name] for name in one.names if name in begins]
     done = played.answer.done_s
     apps = {turn.app for course in found.courses for turn in course.turns if turn.cluster == one.played.name}
-    ends = max(mine) + done if mine and done is not None else None
+    ended = [_ends(begins[name], done, found.aways.get(name, ())) for name in one.names if name in begins]
+    ends = max(ended) if ended and done is not None else None
     return ClassAnswer(one.names, one.played.name, len(mine), len(apps), min(mine, default=None), ends, played.answer)
+
+
+def _ends(begins_s: float, done_s: float | None, aways: Sequence[Away]) -> float:
+    """Return when a cluster is done that gets its release at a time, unless it is away then."""
+    return later(timedelta(seconds=begins_s), aways).total_seconds() + (done_s or 0.0)
 
 
 def _waves(course: Course) -> Iterator[WaveAnswer]:

@@ -28,8 +28,8 @@ def overview(found: FleetAnswer) -> Answer:
         found.advice,
         max([one.answer.played_s + (one.begins_s or 0.0) for one in reached], default=0.0),
         found.done_s,
-        None,
-        None,
+        found.quickest_s,
+        found.slowest_s,
         bars,
         (),
         tuple(wait for one in reached for wait in _waits(one)),
@@ -39,6 +39,7 @@ def overview(found: FleetAnswer) -> Answer:
         found.cures,
         found.assumed,
         durations,
+        schedule=found.schedule,
     )
 
 

@@ -16,6 +16,7 @@ from syncline.fleet.pull.order.model import GroupSeen
 from syncline.rehearsal.answer.answer import Cure, Outcome
 from syncline.rehearsal.cures.editing import Edit, diff_of, edited
 from syncline.rehearsal.cures.proposing import Proposal
+from syncline.rehearsal.faults import Schedule
 from syncline.rehearsal.fleet.alike import alike, spread, uses_names_whole
 from syncline.rehearsal.fleet.answer import ClassAnswer, FleetAnswer
 from syncline.rehearsal.fleet.classes import (
@@ -24,18 +25,20 @@ from syncline.rehearsal.fleet.classes import (
     Pulled,
     by_member,
     classes_of,
+    digest,
     sample,
     with_name,
     without_name,
 )
 from syncline.rehearsal.fleet.course import Course, Courses, Of
-from syncline.rehearsal.fleet.given import FleetWorld, parse_fleet
+from syncline.rehearsal.fleet.given import Away, ClusterGroup, FleetWorld, parse_fleet
 from syncline.rehearsal.fleet.hub import HubSeen, Making, Placing
 from syncline.rehearsal.fleet.hubobjects import ForTheHub, for_the_hub
-from syncline.rehearsal.fleet.judging import Rehearsed, count, fleet_answer
+from syncline.rehearsal.fleet.judging import Rehearsed, count, fleet_answer, shown
 from syncline.rehearsal.fleet.playing import Played, Plays, Question
 from syncline.rehearsal.fleet.reactions import Reactions
 from syncline.rehearsal.given.applications import pulled_applications
+from syncline.rehearsal.given.durations import fixed
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.playing import Asked, RehearsedReader
 from syncline.rehearsal.rehearsing import Settings, laws_of
@@ -44,6 +47,8 @@ from syncline.rehearsal.scenario import ScenarioError
 
 MAX_CURES = 8
 MAX_NAMED = 10
+MAX_RANGED = 4
+"""Classes that are played three times, with the least and the longest durations, too."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class FleetAsked:
     repositories: Mapping[str, Files] = field(default_factory=dict)
     seed: int = 1
     until: timedelta = timedelta(hours=24)
+    schedule: Schedule | None = None
+    """Faults that strike in each cluster after it got the commit; None: undisturbed."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +99,26 @@ class FleetRehearsal:
         """Return the whole answer. Raises ScenarioError."""
         laws_of(asked.files, self.settings.without, self.settings.more)
         found, plays = self._one(asked)
+        if found.outcome is Outcome.SAFE and self.settings.ranged:
+            found = self._ranged(asked, found)
         if found.outcome is not Outcome.SAFE and self.settings.cures:
             found = self._cured(asked, found, plays)
-        return found
+        return replace(found, schedule=str(asked.schedule or ""))
+
+    def _ranged(self, asked: FleetAsked, found: FleetAnswer) -> FleetAnswer:
+        """Return the answer with its range, if few enough clusters are to be played for it; if it is not safe at one
+        end of the range, that is the answer."""
+        if len(found.classes) > MAX_RANGED:
+            said = f"the least and the longest durations are not rehearsed: there are more than {MAX_RANGED} classes"
+            return replace(found, assumed=(*found.assumed, said))
+        ends: list[float | None] = []
+        for name in ("least", "longest"):
+            self.settings.report(f"rehearsing with the {name} durations")
+            other, _ = self._one(replace(asked, world=_lasting(asked.world, longest=name == "longest")))
+            if other.outcome is not Outcome.SAFE:
+                return replace(other, headline=f"with the {name} durations: {other.headline}")
+            ends.append(other.done_s)
+        return replace(found, quickest_s=ends[0], slowest_s=ends[1])
 
     def _one(self, asked: FleetAsked) -> tuple[FleetAnswer, Mapping[str, Played]]:
         self._count += 1
@@ -107,7 +131,8 @@ class FleetRehearsal:
         answers = self.plays.of(asking.values())
         plays = {name: answers[question.key] for name, question in asking.items()}
         classes, notes = _compared(classes, [pulled[name] for name in seen.drawn], plays)
-        courses = _courses(seen, _reactions(classes, plays))
+        aways = asked.world.aways()
+        courses = _courses(seen, _reactions(classes, plays), aways)
         found = fleet_answer(
             Rehearsed(
                 asked.name,
@@ -117,7 +142,8 @@ class FleetRehearsal:
                 courses,
                 seen.after.problems,
                 seen.drawn,
-                (*seen.given.assumed, *seen.after.notes, *_assumed(classes, seen, courses), *notes),
+                (*seen.given.assumed, *seen.after.notes, *_assumed(classes, seen, courses), *_away(aways), *notes),
+                aways,
             )
         )
         return found, {each.played.name: plays[each.played.name] for each in classes}
@@ -165,8 +191,10 @@ class FleetRehearsal:
             pulled=pulled,
             pulled_before=before,
             control_namespace=seen.given.namespace,
+            schedule=asked.schedule,
         )
-        return Question(f"{key} {_hash(asked.files)} {_hash(asked.before)}", played)
+        lasting = digest([repr(each) for each in cluster.world.durations.values()])
+        return Question(f"{key} {_hash(asked.files)} {_hash(asked.before)} {lasting}", played)
 
     # -- cures -------------------------------------------------------------------------------------------------------
 
@@ -238,11 +266,11 @@ def _reactions(classes: Sequence[EqualClusters], plays: Mapping[str, Played]) ->
     return of
 
 
-def _courses(seen: _Seen, of: Of) -> tuple[Course, ...]:
+def _courses(seen: _Seen, of: Of, aways: Mapping[str, Sequence[Away]]) -> tuple[Course, ...]:
     """Return the course of each group; groups that are equal up to their names are looked at once."""
     others = seen.others
     before = {one.ref: spread(one, others) for one in seen.before.groups} if seen.before is not None else {}
-    planner = Courses(seen.after.at, of)
+    planner = Courses(seen.after.at, of, aways)
     return tuple(planner.of(spread(one, others), before.get(one.ref)) for one in seen.after.groups)
 
 
@@ -285,6 +313,22 @@ def _assumed(classes: Sequence[EqualClusters], seen: _Seen, courses: Sequence[Co
         yield f"played and compared with the one that they are equal to: {', '.join(seen.drawn)}"
     if sum(bool(course.force) for course in courses) > 1:
         yield "the orders of several sets are looked at one by one: each begins in a cluster as if it was the only one"
+
+
+def _away(aways: Mapping[str, Sequence[Away]]) -> Iterator[str]:
+    if aways:
+        yield f"{shown(sorted(aways))} and the hub do not reach one another for a while; what has begun there goes on"
+
+
+def _lasting(world: FleetWorld, *, longest: bool) -> FleetWorld:
+    """Return the fleet with the longest or the least durations in each cluster."""
+
+    def lasts(group: ClusterGroup) -> ClusterGroup:
+        known = group.world.durations
+        durations = {key: fixed(each, each.most_s if longest else each.least_s) for key, each in known.items()}
+        return replace(group, world=replace(group.world, durations=durations))
+
+    return replace(world, groups=tuple(map(lasts, world.groups)))
 
 
 def _ideas(world: FleetWorld, found: FleetAnswer, plays: Mapping[str, Played]) -> list[Proposal]:
