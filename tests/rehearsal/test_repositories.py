@@ -201,6 +201,20 @@ def test_the_assumed_cluster_has_the_classes_and_secrets_that_are_named(tmp_path
     assert own.outcome is Outcome.BLOCKED and "unbound" in own.headline, "a person's cluster has what it has"
 
 
+def test_what_has_a_generation_is_healthy_at_its_last_one(tmp_path: Path) -> None:
+    spec = "spec: {parentRefs: [{name: edge}]}"
+    route = f"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {{name: shop}}\n{spec}\n"
+    assert answered(files(route=route), tmp_path).outcome is Outcome.SAFE
+
+
+def test_the_assumed_argo_cd_permits_the_charts_of_kustomizations(tmp_path: Path) -> None:
+    charts = "helmCharts: [{name: web, repo: 'https://charts.invalid', version: 1.0.0}]\n"
+    given = files(first=application("first", "web"), web__kustomization=charts)
+    answer = answered(given, tmp_path)
+    assert "charts.invalid" in answer.headline and "must specify" not in describe_answer(answer)
+    assert any("kustomize.buildOptions --enable-helm" in one for one in answer.assumed)
+
+
 @pytest.mark.parametrize(
     ("kind", "spec"),
     [

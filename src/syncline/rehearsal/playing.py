@@ -44,6 +44,7 @@ from syncline.rehearsal.disturbing import Disturbance
 from syncline.rehearsal.faults import Schedule
 from syncline.rehearsal.given.applications import Applications, applications_of, is_here, localized
 from syncline.rehearsal.given.definitions import missing_definitions
+from syncline.rehearsal.given.deployed import uses_charts
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.pattern import BASIC_USER, CHART, CHART_FILES, PATTERN, completed
 from syncline.rehearsal.given.playbooks import addresses_of
@@ -69,6 +70,7 @@ than the quarter of an hour of gates, the longest patience that a controller has
 a Job runs, more than the hour after which a drain is given up."""
 AFTER_S = 300.0
 """Virtual seconds that it goes on when nothing is waited for any more, to see whether that stays."""
+CM, ENABLE_HELM = "argocd-cm", "--enable-helm"
 POLL_S = 3600.0
 """Repositories do not change in a rehearsal."""
 EVER = datetime.min.replace(tzinfo=UTC)
@@ -333,6 +335,12 @@ class Play:
         for path, obj in world.objects.objects():
             self._make([obj], path)
         self._define()
+        if world.invented and uses_charts(asked.files):
+            labels = {"app.kubernetes.io/part-of": "argocd"}
+            metadata = {"name": CM, "namespace": asked.control, "labels": labels}
+            settings = {"kustomize.buildOptions": ENABLE_HELM}
+            self._make([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": settings}], CM)
+            self.notes.append(f"{CM} has kustomize.buildOptions {ENABLE_HELM}, which kustomizations with charts need")
         driver.advance(CALM_S)
         if asked.before is not None:
             self.commit(asked.before)

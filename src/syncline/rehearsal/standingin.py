@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -27,6 +28,8 @@ TRUE = ("Ready", "Accepted", "Programmed", "ResolvedRefs", "Available", "Synced"
 PATIENCE = timedelta(minutes=1)
 """How long a pod waits for a Secret before it is made: what the commit brings is there by then."""
 MAX_NAMED = 5
+MAX_TRIES = 20
+"""Statuses that an object gets: one that no status makes healthy stays as it is."""
 
 
 @dataclass
@@ -45,6 +48,7 @@ class StandIns:
     _kinds: set[str] = field(default_factory=set)
     _made: dict[str, set[str]] = field(default_factory=dict)
     _pending: dict[ObjectRef, tuple[datetime, Obj]] = field(default_factory=dict)
+    _tries: Counter[ObjectRef] = field(default_factory=Counter)
     _known: Mapper | None = None
 
     def __post_init__(self) -> None:
@@ -89,7 +93,8 @@ class StandIns:
             if dig(obj, "status", "phase") == "Pending":
                 self._pending[version.ref] = version.at, obj
         elif self.others and "." in kind.group and not _is_own(kind):
-            status = healthy_status(obj)
+            status = healthy_status(obj) if self._tries[version.ref] < MAX_TRIES else None
+            self._tries[version.ref] += status is not None
             if status is not None and self._set(obj, status):
                 self._kinds.add(f"{kind.kind}.{kind.group}")
 

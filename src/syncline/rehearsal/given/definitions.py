@@ -45,6 +45,7 @@ def _definition(gvk: GVK, *, cluster: bool) -> Obj:
     schema: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     plural = _plural(gvk.kind.lower())
     version = {"name": gvk.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    version["subresources"] = {"status": {}}
     names = {"plural": plural, "singular": gvk.kind.lower(), "kind": gvk.kind, "listKind": f"{gvk.kind}List"}
     scope = "Cluster" if cluster else "Namespaced"
     return {

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from posixpath import dirname, join, normpath
+from posixpath import basename, dirname, join, normpath
 
 from syncline.kube.objects import Obj, dig
 from syncline.kube.text.glob import GlobError, glob_match
@@ -16,6 +17,8 @@ CHARTS = ("templates", "crds", "charts")
 """Folders of a chart whose files may become manifests."""
 LISTED = ("resources", "bases", "components", "crds", "generators", "transformers")
 """Fields of a kustomization that name files and folders with objects."""
+
+_CHARTS = re.compile(rb"^helm(Charts|ChartInflationGenerator):", re.MULTILINE)
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -109,6 +112,12 @@ def _entries(files: Files, file: str) -> Iterator[str]:
         for field in LISTED:
             listed = dig(document.value, field) if isinstance(document.value, dict) else None
             yield from (one for one in (listed if isinstance(listed, list) else ()) if isinstance(one, str))
+
+
+def uses_charts(files: Files) -> bool:
+    """Return whether a kustomization inflates charts, which Kustomize does only if it is permitted to."""
+    known = (data for path, data in files.content.items() if basename(path) in KUSTOMIZATIONS)
+    return any(_CHARTS.search(data) for data in known)
 
 
 def roots_of(deployers: Sequence[tuple[str, frozenset[str]]]) -> frozenset[int]:
