@@ -62,8 +62,8 @@ ROOTS = "definitions.json.xz"
 
 _MESSAGE = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.M | re.S)
 _FIELD = re.compile(r"^  (optional|repeated|required|map<string, ?([\w.]+)>) ?([\w.]+)? (\w+) = (\d+)", re.M)
-_STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.M | re.S)
-_ALIAS = re.compile(r"^type (\w+) \[\](\w+)$", re.M)
+_STRUCT = re.compile(r"^type (\w+) struct \{[^\n]*\n(.*?)^\}", re.M | re.S)
+_ALIAS = re.compile(r"^type (\w+) \[\]\*?(\w+)$", re.M)
 _GO_FIELD = re.compile(r"^\s*(?:(\w+)\s+)?(\*?[\w.\[\]*]+)\s+`(.*)`")
 _TAG = re.compile(r'(\w+):"([^"]*)"')
 

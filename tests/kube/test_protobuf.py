@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncline.cluster.serving.protobuf import MAX_DEPTH, MAX_PARTS, MAX_SIZE_BYTES, decode
+from syncline.cluster.serving.protobuf import MAX_SIZE_BYTES, decode
 from syncline.kube.errors import BadRequest
+from syncline.kube.protobuf.reading import MAX_DEPTH, MAX_PARTS
 from syncline.kube.schema import store
 
 MAGIC = b"k8s\x00"
