@@ -263,7 +263,9 @@ def messages_of(parsed: list[Parser], folder: Path) -> dict[str, list[list[Any]]
                 elif name in lists:
                     rows.append([field.number, "", kind, "[="])
                 else:
-                    rows.append(generated_row(field, kind, structs.get(name, {}).get(field.number), full in PROTO_NAMES))
+                    rows.append(
+                        generated_row(field, kind, structs.get(name, {}).get(field.number), full in PROTO_NAMES)
+                    )
             made[full] = sorted(row for row in rows if row is not None)
     return made
 

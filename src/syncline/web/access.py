@@ -1,6 +1,6 @@
 """Who asks, and what they may do: the interface at which the services meet accounts and rights.
 
-The services call :class:`Access`; whoever assembles the server gives one. :class:`OpenAccess` is the server without
+The services call :class:`Access`; the code that assembles the server gives one. :class:`OpenAccess` is the server without
 accounts (``--disable-auth``), for a machine of one's own.
 """
 

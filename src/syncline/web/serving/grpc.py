@@ -1,6 +1,6 @@
 """gRPC over HTTP/2: :class:`Grpc` answers one stream, in messages and trailers; all else goes to ``web``.
 
-Called by :mod:`syncline.web.serving.http2` for each stream; the calls themselves are ``wire/calls.py``'s.
+Called by :mod:`syncline.web.serving.http2` for each stream; the calls themselves are ``web/wire/calls.py``'s.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One HTTP/2 connection: :class:`Http2` gives gRPC calls to :mod:`syncline.web.serving.grpc`, all else to REST.
 
 The ``h2`` package keeps the protocol's state; here are the socket, flow control in both directions, and the bounds:
-streams, headers, bodies that are slow or large, streams that are opened and taken back, answers that nobody reads.
+streams, headers, bodies that are slow or large, streams that are opened and taken back, answers that are not read.
 """
 
 from __future__ import annotations
@@ -211,13 +211,11 @@ class Http2(asyncio.Protocol):
         stream.close()
         if self._transport is None or closed:
             return
-        if not stream.ended or not self._is_closed(stream.number):
+        state = self._conn.streams.get(stream.number)
+        if not stream.ended or (state is not None and not state.closed):
             self._reset(stream.number, h2.errors.ErrorCodes.NO_ERROR)
         if not self._streams:
             self._rest()
-
-    def _is_closed(self, number: int) -> bool:
-        return number not in self._conn.streams or self._conn.streams[number].closed
 
     def _data(self, event: h2.events.DataReceived) -> None:
         stream = self._streams.get(event.stream_id)

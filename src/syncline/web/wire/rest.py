@@ -2,7 +2,8 @@
 
 Rules (grpc-gateway v1, and upstream's forwarders): parts of the path and parameters of the query fill fields, also
 nested ones (``id.value``), by their type; parameters without a field are ignored; a body fills the whole request
-(``*``) or one field. A stream is lines of ``{"result": …}``, or events for a page. ``fields`` chooses what an answer shows.
+(``*``) or one field. A stream is lines of ``{"result": …}``, or events for a page. ``fields`` chooses what an answer
+shows.
 """
 
 from __future__ import annotations
