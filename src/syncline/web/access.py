@@ -1,7 +1,7 @@
 """Who asks, and what they may do: the interface at which the services meet accounts and rights.
 
-The services call :class:`Access`; the code that assembles the server gives one. :class:`OpenAccess` is the server without
-accounts (``--disable-auth``), for a machine of one's own.
+The services call :class:`Access`; the code that assembles the server gives one. :class:`OpenAccess` is the server
+without accounts (``--disable-auth``), for a machine of one's own.
 """
 
 from __future__ import annotations
