@@ -271,3 +271,11 @@ def test_a_map_whose_fields_a_trusted_manager_owns_stays_as_an_empty_one() -> No
     found = compare_objects(WEB, live, DiffSettings(ignore=(trusted,), schema_of=schema_for, jq=ANSWERS))
     assert not found.modified and found.live is not None
     assert found.live["spec"]["template"]["spec"]["containers"][0]["resources"] == {}
+
+
+def test_a_custom_resource_is_compared_at_the_version_of_its_manifest() -> None:
+    stored = {"apiVersion": "a.example.com/v1", "kind": "Tap", "metadata": {"name": "t"}, "spec": {"open": True}}
+    manifest = stored | {"apiVersion": "a.example.com/v1beta1"}
+    assert not compare_objects(manifest, stored).modified
+    assert compare_objects(manifest | {"spec": {"open": False}}, stored).modified
+    assert compare_objects(manifest | {"kind": "Valve"}, stored).modified

@@ -20,9 +20,10 @@ from syncline.apply.diff.structured import predict_apply
 from syncline.apply.diff.typed import remarshal
 from syncline.apply.last_applied import LAST_APPLIED
 from syncline.kube.errors import ApiError
-from syncline.kube.objects import Obj
+from syncline.kube.objects import Obj, gvk_of
 from syncline.kube.patching.typedvalues import same_json
 from syncline.kube.schema.extensions import MAX_ANNOTATIONS, json_note
+from syncline.kube.schema.model import schema_for
 
 DEFAULTS = DiffSettings()
 
@@ -31,6 +32,7 @@ def compare_objects(target: Obj | None, live: Obj | None, settings: DiffSettings
     """Compare one pair; one side may be missing. Raises DiffError in upstream's words, and Unknown with all questions
     of the comparison."""
     if target is not None and live is not None:
+        live = _at_version_of(target, live)
         if settings.tracking is not None:
             live = settings.tracking.normalized(target, live)
         target, live = without_trusted_changes(target, live, settings)
@@ -43,6 +45,15 @@ def compare_objects(target: Obj | None, live: Obj | None, settings: DiffSettings
         return _compared(target, live, settings)
     except DiffError as error:
         raise DiffError(f"failed to calculate diff: {error}") from error
+
+
+def _at_version_of(target: Obj, live: Obj) -> Obj:
+    """Return a live custom resource at the version of its manifest, as the server shows it there: without a webhook
+    that converts, versions differ in nothing else. Upstream reads it again at that version."""
+    asked, seen = gvk_of(target), gvk_of(live)
+    if asked == seen or asked.group_kind != seen.group_kind or schema_for(asked) is not None:
+        return live
+    return {**live, "apiVersion": target["apiVersion"]}
 
 
 def _normal(obj: Obj | None, settings: DiffSettings) -> Obj | None:
