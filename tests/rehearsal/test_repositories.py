@@ -20,6 +20,7 @@ from syncline.rehearsal.standingin import healthy_status
 
 URL = "https://git.example.com/platform.git"
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colours}\ndata: {sky: blue}\n"
+V = ("v1", "v1beta1")
 QUICK = Settings(ranged=False, cures=False)
 ONE_NODE = "nodes: [{name: node}]\n"
 ROUTE = """\
@@ -205,6 +206,13 @@ def test_what_has_a_generation_is_healthy_at_its_last_one(tmp_path: Path) -> Non
     spec = "spec: {parentRefs: [{name: edge}]}"
     route = f"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {{name: shop}}\n{spec}\n"
     assert answered(files(route=route), tmp_path).outcome is Outcome.SAFE
+
+
+def test_a_kind_is_assumed_at_each_version_that_is_named(tmp_path: Path) -> None:
+    both = {
+        version: f"apiVersion: a.example.com/{version}\nkind: Tap\nmetadata: {{name: {version}}}\n" for version in V
+    }
+    assert answered(files(**both), tmp_path).outcome is Outcome.SAFE
 
 
 def test_the_assumed_argo_cd_permits_the_charts_of_kustomizations(tmp_path: Path) -> None:

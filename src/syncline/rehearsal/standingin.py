@@ -170,7 +170,7 @@ def _statuses(obj: Obj) -> Iterator[Obj]:
     yield {"ingress": [{"host": dig(obj, "spec", "host") or "", "conditions": [conditions[TRUE.index("Admitted")]]}]}
     healthy = {"type": "CatalogSourcesUnhealthy", **said, "status": "False"}
     yield {"state": "AtLatestKnown", "conditions": [healthy]}
-    for phase in ("Ready", "Running", "Available", "Healthy", "Succeeded", "Bound"):
+    for phase in ("Cluster in healthy state", "Ready", "Running", "Available", "Healthy", "Succeeded", "Bound"):
         yield {**seen, "phase": phase, "conditions": conditions}
     yield {**seen, "state": "ready", "conditions": conditions}
 

@@ -43,8 +43,9 @@ def _advice(cause: Cause) -> str:
         unread = _UNREAD.search(each.message)
         if unread:
             url = (unread["git"] or unread["chart"]).rstrip(":/")
-            which = url if unread["git"] else f"{url}/CHART"
-            return f"make {url} reachable, or name a copy on this machine: --repository {which}=FOLDER"
+            if unread["git"]:
+                return f"make {url} reachable, or name a copy on this machine: --repository {url}=FOLDER"
+            return f"make {url} reachable; for a chart that an Application names a copy will do (--repository)"
     return next_step(cause)
 
 

@@ -52,7 +52,7 @@ def applications_of(
     Applications that there are. ``origins``: addresses that the clone names for itself. Raises ScenarioError (usage) if
     there is nothing to deploy."""
     if path:
-        return _of_folder(files, name, namespace or _usual_namespace(files) or name, normpath(path))
+        return _of_folder(files, name, namespace or _usual_namespace(files, normpath(path)) or name, normpath(path))
     found = [(path, obj) for path, obj in files.objects() if _is_root(obj)]
     apps = [(path, obj) for path, obj in found if obj["kind"] != "AppProject"]
     if not apps:
@@ -184,9 +184,11 @@ def _of_folder(files: Files, name: str, namespace: str, path: str = ".") -> Appl
     return Applications((app,), (REPOSITORY,), spaces, tuple(assumed))
 
 
-def _usual_namespace(files: Files) -> str:
+def _usual_namespace(files: Files, folder: str = ".") -> str:
     named: Counter[str] = Counter()
-    for _, obj in files.objects():
+    for path, obj in files.objects():
+        if not is_below(path, folder):
+            continue
         named.update([namespace_of(obj), *(str(one.get("namespace") or "") for one in obj.get("subjects") or ())])
     del named[""]
     return min(named, key=lambda one: (-named[one], one), default="")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from syncline.kube.objects import GVK, GroupKind, Obj, dig, gvk_of, namespace_of
@@ -27,13 +27,14 @@ def missing_definitions(files: Files, is_served: Callable[[GVK], bool]) -> tuple
         for _, obj in files.objects()
         if obj.get("kind") == CRD
     }
-    found: dict[GroupKind, Obj] = {}
+    found: dict[GroupKind, dict[str, bool]] = {}
     for _, obj in files.objects():
         gvk = gvk_of(obj)
-        if gvk.group_kind in found or gvk.group_kind in defined or is_served(gvk) or not _is_plausible(gvk):
+        if gvk.group_kind in defined or is_served(gvk) or not _is_plausible(gvk):
             continue
-        found[gvk.group_kind] = _definition(gvk, cluster=not namespace_of(obj) and gvk.kind.startswith("Cluster"))
-    return tuple(found[kind] for kind in sorted(found))[:MAX_DEFINITIONS]
+        versions = found.setdefault(gvk.group_kind, {})
+        versions.setdefault(gvk.version, not namespace_of(obj) and gvk.kind.startswith("Cluster"))
+    return tuple(_definition(kind, found[kind]) for kind in sorted(found))[:MAX_DEFINITIONS]
 
 
 def _is_plausible(gvk: GVK) -> bool:
@@ -41,21 +42,31 @@ def _is_plausible(gvk: GVK) -> bool:
     return bool(known) and gvk.group not in NOT_SERVED and not gvk.kind.endswith("List")
 
 
-def _definition(gvk: GVK, *, cluster: bool) -> Obj:
+def _definition(kind: GroupKind, named: Mapping[str, bool]) -> Obj:
+    """Return the definition of a kind. ``named``: its versions, the one to store first, and whether the first object of
+    each has no namespace."""
     schema: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    plural = _plural(gvk.kind.lower())
-    version = {"name": gvk.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    version["subresources"] = {"status": {}}
-    names = {"plural": plural, "singular": gvk.kind.lower(), "kind": gvk.kind, "listKind": f"{gvk.kind}List"}
-    scope = "Cluster" if cluster else "Namespaced"
+    plural, first = _plural(kind.kind.lower()), next(iter(named))
+    versions = [
+        {
+            "name": version,
+            "served": True,
+            "storage": version == first,
+            "schema": {"openAPIV3Schema": schema},
+            "subresources": {"status": {}},
+        }
+        for version in named
+    ]
+    names = {"plural": plural, "singular": kind.kind.lower(), "kind": kind.kind, "listKind": f"{kind.kind}List"}
+    scope = "Cluster" if named[first] else "Namespaced"
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": CRD,
         "metadata": {
-            "name": f"{plural}.{gvk.group}",
+            "name": f"{plural}.{kind.group}",
             "annotations": {"api-approved.kubernetes.io": "unapproved, of a rehearsal"},
         },
-        "spec": {"group": gvk.group, "scope": scope, "names": names, "versions": [version]},
+        "spec": {"group": kind.group, "scope": scope, "names": names, "versions": versions},
     }
 
 
