@@ -37,7 +37,7 @@ FLOORS = {
     "explain": 9,
     "rehearsal": 10,
     "web": 11,
-    "cli": 11,
+    "cli": 12,
 }
 MAX_FUNCTION = 70
 MAX_FILE = 700

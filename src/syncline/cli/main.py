@@ -70,6 +70,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "repo": ("remotes.repo:repo", "List, add and remove repositories and their credentials."),
     "restore": ("serving.backup:put_back", "Put a backup into an empty data directory."),
     "rollout": ("fleet.rollout:rollout", "Show and steer the order over clusters: waves, stop, skip, roll back."),
+    "server": ("serving.server:server", "Serve argocd's API for a cluster, with its accounts and rights."),
     "snapshot": ("rehearse.snapshot:snapshot", "Write a cluster to a file for rehearsals, without Secrets' values."),
     "test": ("rehearse.testing:test_command", "Play the scenarios that stand beside manifests, in virtual time."),
     "up": ("serving.up:up", "Run the embedded cluster and the GitOps controllers on this machine."),

@@ -147,6 +147,30 @@ async def _start_operators(cluster: LiveCluster, role: Role | None) -> None:
     print("operators   Subscriptions bring them up; kubectl get packagemanifests -A, kubectl get csv -A")
 
 
+async def _start_server(cluster: LiveCluster, listen: str | None, application: AppSettings) -> None:
+    """Serve argocd's API in this process; without an address, nothing. Raises CommandFailed."""
+    address = endpoint_address("--server-listen", listen)
+    if address is None:
+        return
+    from syncline.cli.serving.server import address_of
+    from syncline.cluster.access.authz import SUPERUSERS
+    from syncline.cluster.access.users import UserInfo
+    from syncline.web.server import ServerSettings, serving
+    from syncline.web.serving.port import PortError
+
+    settings = ServerSettings(
+        *address, namespace=application.control_namespace, namespaces=application.application_namespaces or ()
+    )
+    driver = cluster.working.driver(UserInfo("system:syncline:server", groups=(SUPERUSERS,)))
+    server = serving(driver.port, settings, cluster.core.clock)
+    try:
+        port = await cluster.working.endpoints.enter_async_context(server)
+    except PortError as error:
+        raise CommandFailed(str(error)) from error
+    print(f"argocd's    API: {address_of(settings, port.number)}; its account admin, whose first password is in")
+    print(f"            kubectl -n {settings.namespace} get secret argocd-initial-admin-secret", flush=True)
+
+
 async def _start_agent(cluster: LiveCluster, line: str, name: str, kubeconfig: Path) -> None:
     """Join a hub, and run the agent of this cluster in this process; without a line, nothing. Raises CommandFailed."""
     if not line:
@@ -217,6 +241,7 @@ def _check(problems: Mapping[str, bool]) -> None:
 @click.option("--patterns", is_flag=True, help="Install Pattern objects; ArgoCD objects make control namespaces.")
 @click.option("--join", "join_line", default="", metavar="LINE", help="Join the hub of `syncline hub token`, too.")
 @click.option("--name", "cluster_name", default="", help="With --join: name of this cluster on the hub.")
+@click.option("--server-listen", default=None, help="HOST:PORT at which argocd's API is served, in HTTPS.")
 @click.option("--record", "record_file", type=click.Path(path_type=Path), default=None, help="Record all, as `record`.")
 @operator_options
 @pull_variant_option
@@ -242,6 +267,7 @@ def up(
     patterns: bool,
     join_line: str,
     cluster_name: str,
+    server_listen: str | None,
     record_file: Path | None,
     pull_variant: str | None,
     encryption: Path | None,
@@ -290,6 +316,7 @@ def up(
             await _start_hub(cluster, namespace, endpoints, pull_variant or "", poll)
         await _start_operators(cluster, operators)
         _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub, patterns=patterns)
+        await _start_server(cluster, server_listen, application)
         await _start_agent(cluster, join_line, cluster_name, config)
         await _recorded(cluster, record_file, stop)
         print("stopping", flush=True)

@@ -10,7 +10,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from aiohttp.web_protocol import RequestHandler
 
@@ -107,8 +107,7 @@ class _Connection(asyncio.Protocol):
         self._late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's are of classes of their own
         if not self._port.opened(self):
             transport.abort()
             return
