@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -191,15 +192,17 @@ async def _start_agent(cluster: LiveCluster, line: str, name: str, kubeconfig: P
     cluster.working.begin(run(), "fleet agent")
 
 
-async def _recorded(cluster: LiveCluster, file: Path | None, stop: asyncio.Event) -> None:
-    """Wait for ``stop``, and meanwhile record what happens, if a file is named. Raises CommandFailed."""
-    if file is None:
-        await stop.wait()
-        return
-    from syncline.cli.rehearse.record import recording_beside
+async def _until_stopped(cluster: LiveCluster, file: Path | None, stop: asyncio.Event) -> int:
+    """Wait for ``stop``, and meanwhile record what happens, if a file is named; return the exit code. Raises
+    CommandFailed."""
+    async with contextlib.AsyncExitStack() as stack:
+        if file is not None:
+            from syncline.cli.rehearse.record import recording_beside
 
-    async with recording_beside(cluster, file, stop):
+            await stack.enter_async_context(recording_beside(cluster, file, stop))
         await stop.wait()
+    print("stopping", flush=True)
+    return 0
 
 
 def _check(problems: Mapping[str, bool]) -> None:
@@ -318,8 +321,6 @@ def up(
         _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub, patterns=patterns)
         await _start_server(cluster, server_listen, application)
         await _start_agent(cluster, join_line, cluster_name, config)
-        await _recorded(cluster, record_file, stop)
-        print("stopping", flush=True)
-        return 0
+        return await _until_stopped(cluster, record_file, stop)
 
     return run_cluster(settings, body, config)

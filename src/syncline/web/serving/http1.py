@@ -73,7 +73,9 @@ class Http1:
             return body
         try:
             headers = {name.lower(): value for name, value in incoming.headers.items()}
-            asked = Asked(incoming.method, _target(incoming), headers, bytes(body), incoming.remote or "")
+            asked = Asked(
+                incoming.method, _target(incoming), headers, bytes(body), incoming.remote or "", incoming.secure
+            )
             return await self._send(incoming, await self._serve(asked))
         finally:
             self._usage.free(len(body))

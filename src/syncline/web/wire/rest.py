@@ -23,12 +23,15 @@ from syncline.web.wire.ahead import END, FIRST_S, KEEPALIVE_S, Ahead
 from syncline.web.wire.answering import json_bytes
 from syncline.web.wire.api import Method, Route, messages, methods
 from syncline.web.wire.calls import Calls
+from syncline.web.wire.credentials import cookies_of
 from syncline.web.wire.http import Asked, Given
 from syncline.web.wire.projecting import chosen, project
 from syncline.web.wire.status import HTTP_CODES, Code, RpcError
 
 MAX_PARAMETERS = 1_000
 EVENTS = "text/event-stream"
+SESSIONS = frozenset({"/session.SessionService/Create", "/session.SessionService/Delete"})
+"""Their answers set and end the cookie of a browser."""
 _BOOLS = dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True) | dict.fromkeys(
     ("0", "f", "F", "false", "FALSE", "False"), False
 )
@@ -76,7 +79,7 @@ async def serve(calls: Calls, path: str, query: str, asked: Asked) -> Given:
         answers = calls.run(pattern.method.path, asked.headers, asked.remote, _one(request))
         if not pattern.method.streams_out:
             async with aclosing(answers):
-                return _given(pattern.method, await anext(answers), query)
+                return _given(pattern.method, await anext(answers), query, secure=asked.secure)
         ahead = Ahead(answers)
         try:
             first = [await ahead.next(FIRST_S)]
@@ -193,12 +196,13 @@ def refused(error: RpcError) -> Given:
     return Given(HTTP_CODES[error.code], body=msgspec.json.encode(body))
 
 
-def _given(method: Method, answer: Any, query: str) -> Given:
+def _given(method: Method, answer: Any, query: str, *, secure: bool) -> Given:
     body = json_bytes(method, answer)
     choice = chosen(query)
     if choice is not None:
         body = msgspec.json.encode(project(msgspec.json.decode(body), choice))
-    return Given(200, body=body)
+    cookies = cookies_of(str(answer.get("token", "")), secure=secure) if method.path in SESSIONS else []
+    return Given(200, body=body, headers=tuple(("set-cookie", cookie) for cookie in cookies))
 
 
 def _streaming(method: Method, first: list[Any], ahead: Ahead, asked: Asked, query: str) -> Given:
