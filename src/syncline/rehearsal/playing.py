@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -73,7 +73,6 @@ AFTER_S = 300.0
 CM, ENABLE_HELM = "argocd-cm", "--enable-helm"
 POLL_S = 3600.0
 """Repositories do not change in a rehearsal."""
-EVER = datetime.min.replace(tzinfo=UTC)
 MAX_NAMED = 5
 _NESTED = re.compile(
     r"accumulating resources: accumulation err='accumulating resources from '[^']*': '[^']*' must resolve to a file': "
@@ -173,7 +172,15 @@ class RehearsedReader(GitSourceReader):
         *,
         wanted: int = 0,
     ) -> Manifests:
-        return self.poll(sources, revisions, now, context, since=None, wanted=wanted)
+        mine = self.localized(sources)
+        asked = _local(sources, mine, revisions)
+        return self._once(
+            mine,
+            asked,
+            now,
+            context,
+            lambda: super(RehearsedReader, self).read(mine, asked, now, context, wanted=wanted),
+        )
 
     def poll(
         self,
@@ -185,13 +192,29 @@ class RehearsedReader(GitSourceReader):
         since: datetime | None,
         wanted: int = 0,
     ) -> Manifests:
-        """Read once what has failed, and ask each remote once, whatever ``since``: none changes meanwhile."""
         mine = self.localized(sources)
         asked = _local(sources, mine, revisions)
-        key = json.dumps(sources, sort_keys=True), asked, context, context.kube_version, context.api_versions
+        return self._once(
+            mine,
+            asked,
+            now,
+            context,
+            lambda: super(RehearsedReader, self).poll(mine, asked, now, context, since=since, wanted=wanted),
+        )
+
+    def _once(
+        self,
+        sources: tuple[Obj, ...],
+        revisions: tuple[str, ...],
+        now: datetime,
+        context: RenderContext,
+        read: Callable[[], Manifests],
+    ) -> Manifests:
+        """Read, unless that has failed before."""
+        key = json.dumps(sources, sort_keys=True), revisions, context, context.kube_version, context.api_versions
         found = self._failed.get(key)
         if found is None:
-            found = self._addressed(super().poll(mine, asked, now, context, since=EVER, wanted=wanted))
+            found = self._addressed(read())
             if found.error:
                 self._failed[key] = found
         return replace(found, resolved_at=now) if found.error else found
