@@ -145,11 +145,16 @@ class Asked:
     def deployed(self, files: Files) -> Applications:
         if self.pulled is not None:
             return self.pulled_before if files is self.before and self.pulled_before is not None else self.pulled
+        if self.world.state is not None and not files.content:  # of a record: its Applications are in the state
+            return Applications((), (), ())
         return applications_of(files, self.name, self.namespace, self.world.applications, self.path, self.origins)
 
 
 class RehearsedReader(GitSourceReader):
     """Reads the rehearsed repository for each of its addresses."""
+
+    moves = False
+    """Whether commits of the past arrive while it plays, so that what failed is read again."""
 
     def __init__(self, cache: Path) -> None:
         super().__init__(cache, allow_local=True)
@@ -215,7 +220,7 @@ class RehearsedReader(GitSourceReader):
         found = self._failed.get(key)
         if found is None:
             found = self._addressed(read())
-            if found.error:
+            if found.error and not self.moves:
                 self._failed[key] = found
         return replace(found, resolved_at=now) if found.error else found
 

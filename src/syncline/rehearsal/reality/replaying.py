@@ -92,6 +92,8 @@ def waits_at(state: WorldState, scratch: Path) -> tuple[Cause, ...]:
 class _Reader(RehearsedReader):
     """Reads clones at the revisions that Applications name, not one branch for all."""
 
+    moves = True
+
     def localized(self, sources: tuple[Obj, ...]) -> tuple[Obj, ...]:
         return tuple(
             one | {"repoURL": self.places[one["repoURL"]]} if one.get("repoURL") in self.places else one
