@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.control.watching import HeldBack, Once
 from tests.controllers import controller_of
 
 from syncline.base.clock import EPOCH, VirtualClock
@@ -195,33 +196,6 @@ class Lossy:
         if answer.stream is not None:
             return Response(200, stream=Once(answer.stream))
         return answer
-
-
-class Once:
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self._over = False
-
-    def take(self, limit: int = 1000) -> list[bytes]:
-        taken: list[bytes] = self._inner.take(1)
-        self._over = bool(taken)
-        return taken
-
-    @property
-    def on_ready(self) -> Callable[[], None] | None:
-        wake: Callable[[], None] | None = self._inner.on_ready
-        return wake
-
-    @on_ready.setter
-    def on_ready(self, wake: Callable[[], None] | None) -> None:
-        self._inner.on_ready = wake
-
-    @property
-    def ended(self) -> bool:
-        return self._over
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def test_lost_watches_are_resumed_without_missing_anything() -> None:
@@ -519,42 +493,13 @@ def test_a_status_that_leaves_nothing_to_do_does_not_wake_its_own_writer(rests: 
     assert counter.passes == ["a"] * 2 * passes and _counted(bench) == "1"
 
 
-class Held(Once):
-    """A watch that shows nothing while it is held."""
-
-    held = False
-
-    def take(self, limit: int = 1000) -> list[bytes]:
-        return [] if self.held else self._inner.take(limit)
-
-    def release(self) -> None:
-        self.held = False
-        if self.on_ready is not None:
-            self.on_ready()
-
-
-class HeldBack:
-    """A server whose watch of Namespaces can be held back."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self.watches: list[Held] = []
-
-    def send(self, request: Request) -> Response:
-        answer = self._inner.send(request)
-        if answer.stream is None or request.path != "/api/v1/namespaces":
-            return answer
-        self.watches.append(Held(answer.stream))
-        return Response(200, stream=self.watches[-1])
-
-
 def test_who_planned_before_the_cache_showed_its_own_write_plans_again_when_it_does() -> None:
     """The count goes to one and back while the cache shows the old status: nothing seems left to do, and no change of
     a label comes that would say otherwise."""
     counter = Counter(rests=False)
     counter.predicate = differ(labels_of)
     bench = Bench(counter)
-    server = HeldBack(bench.transport)
+    server = HeldBack(bench.transport, "/api/v1/namespaces")
     bench.restart(counter, lambda _: server)
     bench.namespace("a")
     bench.driver.settle()

@@ -289,8 +289,9 @@ class _Apply:
         why = "; ".join(found) or f"the patched object cannot be read: {nameless['why']}"
         return f'{self.info.kind} "{name_of(self.target)}" is invalid: {why}'
 
-    def _done(self, what: str) -> Outcome:
-        return Outcome(True, f"{self.label} {what}{_DRY if self.dry else ''}")
+    def _done(self, what: str, left: Obj | None = None) -> Outcome:
+        """Return the outcome. ``left``: the object as a write left it."""
+        return Outcome(True, f"{self.label} {what}{_DRY if self.dry else ''}", obj=None if self.dry else left)
 
     def _read(self) -> Generator[Request, Response, Obj | None]:
         if not name_of(self.target):
@@ -322,7 +323,7 @@ class _Apply:
             return Outcome(False, str(error))
         if not name_of(obj):
             self.label += name_of(made)
-        return self._done("created")
+        return self._done("created", made)
 
     def _is_ours(self, live: Obj) -> bool:
         """Return whether this operation created the object, before a crash that lost its results."""
@@ -375,7 +376,7 @@ class _Apply:
 
     def _kept(self, left: Obj, what: str) -> Outcome:
         self._note(left)
-        return self._done(what)
+        return self._done(what, left)
 
     def _note(self, left: Obj) -> None:
         if not self.dry:
@@ -419,11 +420,12 @@ class _Apply:
                 self.info, body, dry_run=self.dry, field_manager=FIELD_MANAGER, field_validation=self.validation
             )
             if answer.status != Conflict.code or last == CONFLICT_TRIES - 1:
-                answer.or_raise()
+                left = answer.or_raise()
                 break
         if self.action.mode is ApplyMode.UPDATE:
-            return Outcome(True, f"{self.info.kind}/{name_of(self.target)} updated{_DRY if self.dry else ''}")
-        return self._done("replaced")
+            self.label = f"{self.info.kind}/{name_of(self.target)}"
+            return self._done("updated", left)
+        return self._done("replaced", left)
 
     def _recreate(self) -> Requests:
         """Delete, wait for the deletion (over several reconciles), create. After a crash it continues.
@@ -450,7 +452,7 @@ class _Apply:
         if live is not None:
             return Outcome(False, f"{self.label} is being deleted first", pending=WaitKind.DELETION)
         made = yield from self._create(with_last_applied(self.target))
-        return self._done("replaced") if made.ok else made
+        return self._done("replaced", made.obj) if made.ok else made
 
     def _migrate(self) -> Requests:
         """Move the fields of client-side apply to server-side apply."""

@@ -34,7 +34,8 @@ class Outcome:
     """The outcome of one action.
 
     ``pending``: not done yet, with what it waits for; the next reconcile tries again (an object must disappear first, a
-    kind is not served yet, a new namespace lacks its service account). ``obj``: the object that a read found.
+    kind is not served yet, a new namespace lacks its service account). ``obj``: the object that a
+    read found, or as a write left it: what is decided next waits until the watch shows that version.
     """
 
     ok: bool

@@ -77,7 +77,7 @@ def test_an_absent_object_is_created_with_what_was_applied() -> None:
         "GET /api/v1/namespaces/demo/configmaps/a",
         "POST /api/v1/namespaces/demo/configmaps",
     ]
-    assert outcome == Outcome(True, "configmap/a created")
+    assert outcome == Outcome(True, "configmap/a created", obj={})
     noted = json.loads(requests[1].body["metadata"]["annotations"][LAST_APPLIED])
     assert noted["data"] == {"v": "1"}
     assert requests[1].query["fieldManager"] == "argocd-controller"
@@ -188,7 +188,7 @@ def test_69_a_recreated_job_is_asked_for_deleted_and_made_when_it_is_gone() -> N
     assert requests[2].body["propagationPolicy"] == "Foreground"
     assert outcome.pending is WaitKind.DELETION
     _, outcome = talk(action, GONE, OK)
-    assert outcome == Outcome(True, "job.batch/j replaced")
+    assert outcome == Outcome(True, "job.batch/j replaced", obj={})
 
 
 def test_a_job_that_would_not_be_accepted_is_not_deleted() -> None:
