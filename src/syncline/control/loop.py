@@ -249,7 +249,7 @@ class ControlLoop:
         self.wanted_changed: Callable[[], None] = lambda: None
         self.joined: dict[str, Joined] = {}
         """The other clusters, by name."""
-        self._own_writes = OwnWrites()
+        self._own_writes = OwnWrites(self._cache_of)
         self._woken: set[Key] = set()
         """Keys that were woken during their reconcile."""
         self._lost: set[Key] = set()
@@ -338,7 +338,7 @@ class ControlLoop:
                 self._put_first(name, is_urgent, change, cluster)
             for key, wait in self._keys(change.old, change.new, routes, cluster).items():
                 self.queue.add(key, now + timedelta(seconds=wait) if wait else now)
-        for key in self._own_writes.take_late(cluster, self._cache_of(cluster) or self.cache):
+        for key in self._own_writes.take_late():
             self.queue.add(key, now)
 
     def _put_first(self, controller: str, is_urgent: Callable[[Obj], bool], change: Change, cluster: str) -> None:
@@ -415,7 +415,7 @@ class ControlLoop:
     def begin(self, key: Key) -> Reconcile:
         """Return the reconcile of a key taken from the queue. Run it to its end; it marks the key as finished."""
         now = self._clock.now()
-        if self._own_writes.must_wait(key, self._cache_of(key.cluster), now):
+        if self._own_writes.must_wait(key, now):
             self.queue.finish(key)
             self.queue.add(key, now + timedelta(seconds=STALE_RETRY_S))
             return
@@ -517,15 +517,14 @@ class ControlLoop:
         return self._elsewhere(cluster)
 
     def _record(self, key: Key, results: tuple[Result, ...]) -> None:
-        cache = self._cache_of(key.cluster)
-        revisions: dict[GroupKind, int] = {}
+        revisions: dict[tuple[str, GroupKind], int] = {}
         for result in results:
             verdict = "" if result.ok else f" refused: {result.error}"
             self._note(key, result.action.describe() + result.action.address + verdict, result.action.reason)
-            written = _written(result) if result.action.cluster == key.cluster else None
+            written, cache = _written(result), self._cache_of(result.action.cluster)
             if written is not None and cache is not None and cache.has_synced(ref_of(written).group_kind):
-                kind = ref_of(written).group_kind
-                revisions[kind] = max(revisions.get(kind, 0), int(resource_version(written)))
+                place = result.action.cluster, ref_of(written).group_kind
+                revisions[place] = max(revisions.get(place, 0), int(resource_version(written)))
         if revisions:
             self._own_writes.record(key, revisions, self._clock.now())
 
