@@ -33,6 +33,8 @@ from syncline.rehearsal.record import Ending, Record, Recorder
 from syncline.rehearsal.scenario import Scenario, ScenarioError
 from syncline.rehearsal.simulation import Simulation
 
+REST_S = 5.0
+"""How long both go on after the last step, so that what it set off has ended: hooks that are deleted, for instance."""
 SHA = re.compile(r"\b[0-9a-f]{12}\b")
 SHORT = re.compile(r"-[0-9a-f]{7}-(presync|sync|postsync|syncfail|predelete|postdelete)\b")
 
@@ -45,6 +47,7 @@ def virtual(story: Scenario, scratch: Path) -> Record:
     began = show.world.clock.now()
     for step in story.steps:
         show.simulate(step)
+    show.world.driver.advance(REST_S)
     entries = tuple(entry for entry in show.world.journal if entry.when >= began)
     return Record(began, show.world.clock.now(), Ending.DONE, None, entries, tuple(recorder.versions), ())
 
@@ -64,6 +67,7 @@ def live(story: Scenario, scratch: Path) -> Record:
         began = clock.now()
         for step in story.steps:
             await show.simulate(cluster, step)
+        await asyncio.sleep(REST_S)
         entries = tuple(entry for entry in journal if entry.when >= began)
         found.append(Record(began, clock.now(), Ending.DONE, None, entries, tuple(recorder.versions), ()))
         return 0

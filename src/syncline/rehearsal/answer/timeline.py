@@ -57,21 +57,33 @@ class _Operation:
 
 
 def operations_of(record: Record, versions: Sequence[Version]) -> list[_Operation]:
-    """Return the operations of an Application since the commit, oldest first, the one that ran when it arrived too."""
-    found: dict[datetime, list[Version]] = {}
-    running = _started(next((v for v in reversed(versions) if v.at < record.began), None), RUNNING)
+    """Return the operations of an Application since the commit, oldest first, the one that ran when it arrived too.
+
+    ``startedAt`` has whole seconds: of two operations of one second the second begins where the first has ended.
+    """
+    found: list[tuple[datetime, list[Version]]] = []
+    before = next((v for v in reversed(versions) if v.at < record.began), None)
+    running, was = _started(before, RUNNING), before is not None and _runs(before)
     for version in versions:
         began = _started(version)
         since = began is not None and (began >= record.began.replace(microsecond=0) or began == running)
-        if began is not None and since and not version.gone:
-            found.setdefault(began, []).append(version)
-    return [_Operation(began, tuple(each)) for began, each in found.items()]
+        if began is None or not since or version.gone:
+            continue
+        if not found or found[-1][0] != began or (_runs(version) and not was):
+            found.append((began, []))
+        found[-1][1].append(version)
+        was = _runs(version)
+    return [_Operation(began, tuple(each)) for began, each in found]
 
 
 def _started(version: Version | None, phases: tuple[str, ...] = ()) -> datetime | None:
     """Return when the operation of a version began, if it is in one of the phases; without phases in any."""
     state = dig(version.obj, "status", "operationState", default={}) if version is not None else {}
     return time_or_none(state.get("startedAt")) if not phases or state.get("phase") in phases else None
+
+
+def _runs(version: Version) -> bool:
+    return dig(version.obj, "status", "operationState", "phase") in RUNNING
 
 
 def _of_application(record: Record, versions: Sequence[Version]) -> Iterator[Bar]:

@@ -149,7 +149,8 @@ def _of_application(record: Record, versions: Sequence[Version]) -> Iterator[Ste
 
 
 def _results(record: Record, versions: Sequence[Version]) -> Iterator[Step]:
-    """Yield the last result of each object of a sync, by phase and wave as these began."""
+    """Yield the last result of each object of a sync, by phase and wave as these began. Their order is that of the
+    versions: several have one time in virtual time."""
     began: dict[tuple[str, int], float] = {}
     last: dict[tuple[str, int], dict[str, str]] = {}
     for version in versions:
@@ -158,7 +159,7 @@ def _results(record: Record, versions: Sequence[Version]) -> Iterator[Step]:
             began.setdefault(group, record.seconds(version.at))
             state = str(one.get("hookPhase") if one.get("hookType") else one.get("status") or "")
             last.setdefault(group, {})[f"{one.get('kind')}/{undated(str(one.get('name')))}"] = state
-    for group in sorted(began, key=lambda each: (began[each], each)):
+    for group in began:
         for name, state in sorted(last[group].items()):
             yield Step(began[group], f"{group[0]} wave {group[1]}: {name} {state}".rstrip())
 
