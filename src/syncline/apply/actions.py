@@ -46,6 +46,8 @@ class ApplyObject(Action):
     propagation: str = "Foreground"
     observed: bool = False
     """``live`` comes from a working watch in the manifest's version, so it need not be read first."""
+    new: bool = False
+    """What exists is deleted first: an object of an earlier operation that the watch did not show is not changed."""
 
     def describe(self) -> str:
         moved = f" (field manager {self.migrate_from} moved first)" if self.migrate_from else ""

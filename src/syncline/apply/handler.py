@@ -238,6 +238,10 @@ class _Apply:
             moved = yield from self._migrate()
             if not moved.ok:
                 return moved
+        if action.new and not self.dry and action.mode in (ApplyMode.SERVER_SIDE, ApplyMode.REPLACE):
+            live = yield from self._read()
+            if live is not None and not self._is_ours(live):
+                return self._unseen()
         try:
             match action.mode:
                 case ApplyMode.CLIENT_SIDE:
@@ -330,6 +334,9 @@ class _Apply:
         stamp = annotations_of(self.target).get(OPERATION)
         return stamp is not None and annotations_of(live).get(OPERATION) == stamp
 
+    def _unseen(self) -> Outcome:
+        return Outcome(False, f"{self.label} of an earlier operation is not seen yet", pending=WaitKind.DELETION)
+
     def _apply(self) -> Requests:
         """Apply like ``kubectl apply``: create, or patch the differences of last applied, wanted and live object."""
         if not name_of(self.target):
@@ -345,6 +352,8 @@ class _Apply:
             live = yield from self._read()
             if live is None:
                 return (yield from self._create(with_last_applied(self.target)))
+            if self.action.new and not self.dry and not self._is_ours(live):
+                return self._unseen()
             kind, patch = apply_patch(gvk_of(self.target), self.target, live)
             if not patch:
                 return self._unchanged(live)

@@ -292,3 +292,21 @@ def test_an_object_that_a_patch_cannot_make_is_named_with_its_fields_and_without
     refused = Response.of(422, {"kind": "Status", "code": 422, "reason": "Invalid", "message": text})
     _, outcome = talk(apply(target, live(target)), Response.of(200, live(target, resourceVersion="1")), refused)
     assert outcome.message == 'Secret "s" is invalid: data.n: found a number, must be a string in base64'
+
+
+@pytest.mark.parametrize("mode", [ApplyMode.CLIENT_SIDE, ApplyMode.SERVER_SIDE, ApplyMode.REPLACE])
+def test_a_hook_of_an_earlier_operation_that_the_watch_did_not_show_is_not_changed(mode: ApplyMode) -> None:
+    """It has ended: with the stamp of this operation it would count as this one's."""
+    wanted = job(annotations={OPERATION: "2/PreSync"})
+    old = live(job(annotations={OPERATION: "1/PreSync"}))
+    requests, outcome = talk(apply(wanted, mode=mode, new=True), Response.of(200, old))
+    assert [request.method for request in requests] == ["GET"]
+    assert (outcome.ok, outcome.pending) == (False, WaitKind.DELETION)
+
+
+def test_a_hook_that_this_operation_made_before_a_crash_is_kept() -> None:
+    wanted = job(annotations={OPERATION: "2/PreSync"})
+    mine = live(with_last_applied(wanted))
+    requests, outcome = talk(apply(wanted, new=True), Response.of(200, mine))
+    assert [request.method for request in requests] == ["GET"]
+    assert outcome == Outcome(True, "job.batch/j unchanged")

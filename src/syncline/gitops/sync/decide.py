@@ -118,6 +118,7 @@ def apply_action(observed: SyncObserved, task: Task, *, dry: bool) -> ApplyObjec
         kind_may_appear=observed.durable and (task.gvk.group, task.gvk.kind) in observed.defined_kinds,
         propagation=observed.options.prune_propagation,
         observed=_is_observed(observed, task),
+        new=observed.durable and task.replaces,
     )
 
 

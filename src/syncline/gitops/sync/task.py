@@ -80,5 +80,10 @@ class Task:
         return self.is_hook and self.live is not None and policy in delete_policies(self.obj)
 
     @property
+    def replaces(self) -> bool:
+        """Return whether what exists under the hook's name is deleted before the hook is created."""
+        return self.is_hook and DeletePolicy.BEFORE_HOOK_CREATION in delete_policies(self.obj)
+
+    @property
     def delete_before_creation(self) -> bool:
-        return self.pending and self.has_policy(DeletePolicy.BEFORE_HOOK_CREATION)
+        return self.pending and self.live is not None and self.replaces
