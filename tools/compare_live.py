@@ -1,6 +1,7 @@
 """Plays scenarios twice, in virtual time and on a served cluster in real time, and compares what happened.
 
     python tools/compare_live.py examples/shop examples/pool-pause …
+    python tools/compare_live.py --programs FOLDER examples/shop …     # the second time on a real control plane
 
 The courses of all objects are compared (``rehearsal/reality/course.py``), and the order in which the journals of the
 controllers have each object applied for the first time. Names of commits count by their order.
@@ -17,7 +18,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+
+from real_plane import SALT, Plane, on_plane
 
 from syncline.assembly.embedded.live import LiveCluster
 from syncline.assembly.machines.virtual import sandbox_problem
@@ -29,6 +33,7 @@ from syncline.cli.serving.demo import Showing
 from syncline.cli.serving.running import run_cluster
 from syncline.rehearsal.reading import read_scenario
 from syncline.rehearsal.reality.course import Course, Step, course_of, first_differences, undated
+from syncline.rehearsal.reality.redacting import Redaction
 from syncline.rehearsal.record import Ending, Record, Recorder
 from syncline.rehearsal.scenario import Scenario, ScenarioError
 from syncline.rehearsal.simulation import Simulation
@@ -76,6 +81,12 @@ def live(story: Scenario, scratch: Path) -> Record:
     return found[0]
 
 
+def redacted(record: Record) -> Record:
+    """Return a record as ``syncline record`` keeps it."""
+    redaction = Redaction(SALT)
+    return replace(record, versions=tuple(replace(each, obj=redaction.of(each.obj)) for each in record.versions))
+
+
 def named(course: Course) -> dict[str, tuple[Step, ...]]:
     """Return the course with commits by their order, and hooks without theirs."""
     order: dict[str, str] = {}
@@ -98,14 +109,19 @@ def applied(journal: Iterable[Entry]) -> Iterator[tuple[str, str]]:
             yield key
 
 
-def compare(folder: Path) -> bool:
+def compare(folder: Path, plane: Plane | None) -> bool:
+    """Play and compare one scenario. ``plane``: where it is live; None: on the embedded cluster."""
     story = read_scenario(folder.resolve())
     scratch = Path(tempfile.mkdtemp(prefix="compare-live-"))
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             played = virtual(story, scratch / "play")
             shutil.rmtree(scratch / "play")  # at the same place, so that addresses are equal
-            was = live(story, scratch / "play")
+            if plane is None:
+                was = live(story, scratch / "play")
+            else:
+                was = on_plane(plane, story, scratch / "play", REST_S).record()
+                played = redacted(played)
     except (CommandFailed, ScenarioError) as error:
         print(f"DIFFERS  {story.name}: one of them does not end: {error}", flush=True)
         return False
@@ -128,7 +144,12 @@ def compare(folder: Path) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folders", nargs="+", type=Path, help="folders with a story.yaml, or with manifests")
-    agrees = [compare(folder) for folder in parser.parse_args().folders]
+    parser.add_argument("--programs", type=Path, help="folder with the programs of a real control plane")
+    parser.add_argument("--port", type=int, default=27500, help="first of five ports of the real control plane")
+    parser.add_argument("--keep", type=Path, help="folder for records and repositories of the real control plane")
+    given = parser.parse_args()
+    plane = Plane(given.programs.resolve(), given.port, given.keep) if given.programs is not None else None
+    agrees = [compare(folder, plane) for folder in given.folders]
     return 0 if all(agrees) else 1
 
 

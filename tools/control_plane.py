@@ -75,7 +75,9 @@ def up(programs: Path, place: Path, port: int) -> None:
     openssl(place, "genrsa", "-out", "sa.key", "2048")
     openssl(place, "rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
     certificate(place, "admin", "/O=system:masters/CN=admin", "extendedKeyUsage=clientAuth")
-    certificate(place, "server", "/CN=kube-apiserver", "subjectAltName=IP:127.0.0.1,DNS:localhost")
+    # Pods reach the API by the first address of the Services, as kubeadm's certificates have it.
+    names = "IP:127.0.0.1,DNS:localhost,IP:10.96.0.1,DNS:kubernetes.default.svc,DNS:kubernetes"
+    certificate(place, "server", "/CN=kube-apiserver", f"subjectAltName={names}")
     certificate(place, "manager", "/CN=system:kube-controller-manager", "extendedKeyUsage=clientAuth")
     certificate(place, "scheduler", "/CN=system:kube-scheduler", "extendedKeyUsage=clientAuth")
     admin, manager, scheduler = (kubeconfig(place, who, port) for who in ("admin", "manager", "scheduler"))
