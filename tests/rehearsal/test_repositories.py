@@ -20,6 +20,8 @@ from syncline.rehearsal.standingin import healthy_status
 
 URL = "https://git.example.com/platform.git"
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colours}\ndata: {sky: blue}\n"
+LATER = "argocd.argoproj.io/sync-wave: '1'"
+USER = "secretKeyRef: {name: shop, key: user"
 V = ("v1", "v1beta1")
 QUICK = Settings(ranged=False, cures=False)
 ONE_NODE = "nodes: [{name: node}]\n"
@@ -194,12 +196,27 @@ def test_objects_of_controllers_that_are_not_here_become_healthy(given: str, out
 
 
 def test_the_assumed_cluster_has_the_classes_and_secrets_that_are_named(tmp_path: Path) -> None:
-    answer = answered(files(shop=CLAIMING), tmp_path / "assumed")
+    other = (
+        CLAIMING.partition("---\n")[2].replace("shop", "till").replace("secretKeyRef: {name: till, key: password", USER)
+    )
+    answer = answered(files(shop=CLAIMING, till=other), tmp_path / "assumed")
     assert answer.outcome is Outcome.SAFE, answer.headline
     assert "storage classes that nothing makes are there: fast" in answer.assumed
     assert "Secrets that pods wait for and that nothing makes are there: repository/shop" in answer.assumed
     own = answered(files(shop=CLAIMING), tmp_path / "own", ONE_NODE)
     assert own.outcome is Outcome.BLOCKED and "unbound" in own.headline, "a person's cluster has what it has"
+
+
+@pytest.mark.parametrize(("mode", "outcome"), [("Immediate", Outcome.SAFE), ("WaitForFirstConsumer", Outcome.BLOCKED)])
+def test_a_claim_in_a_wave_before_its_pod_waits_for_ever_unless_it_is_bound_at_once(
+    mode: str, outcome: Outcome, tmp_path: Path
+) -> None:
+    later = CLAIMING.replace("{name: shop}\nspec:\n  sel", f"{{name: shop, annotations: {{{LATER}}}}}\nspec:\n  sel")
+    patch = f"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: fast}}\nvolumeBindingMode: {mode}\n"
+    given = files(first=application("first", "shop"), shop__shop=later, csi__patch=patch)
+    answer = answered(given, tmp_path)
+    assert answer.outcome is outcome, answer.headline
+    assert ("PersistentVolumeClaim" in answer.headline) == (outcome is Outcome.BLOCKED)
 
 
 def test_what_has_a_generation_is_healthy_at_its_last_one(tmp_path: Path) -> None:

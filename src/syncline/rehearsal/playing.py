@@ -44,7 +44,7 @@ from syncline.rehearsal.disturbing import Disturbance
 from syncline.rehearsal.faults import Schedule
 from syncline.rehearsal.given.applications import Applications, applications_of, is_here, localized
 from syncline.rehearsal.given.definitions import missing_definitions
-from syncline.rehearsal.given.deployed import uses_charts
+from syncline.rehearsal.given.deployed import bindings, uses_charts
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.pattern import BASIC_USER, CHART, CHART_FILES, PATTERN, completed
 from syncline.rehearsal.given.playbooks import addresses_of
@@ -321,8 +321,9 @@ class Play:
             self.recorder.begin(asked.world.state)
         self.world.core.store.subscribe(self.recorder.note)
         others = not any(obj["kind"] == PATTERN for obj in asked.applications.objects) and asked.world.stand_ins
+        given, binding = asked.world, bindings(asked.files)
         self._stand_ins = StandIns(
-            self.world.admin, self.recorder, asked.world.load_balancers, others, asked.world.invented
+            self.world.admin, self.recorder, given.load_balancers, others, given.invented, binding
         )
         self.world.driver.looks.append(self._stand_in)
         nodes = asked.world.nodes()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -43,6 +43,8 @@ class StandIns:
     addresses: bool
     others: bool
     invented: bool
+    binding: Mapping[str, str] = field(default_factory=dict)
+    """``volumeBindingMode`` by name of a storage class, as far as manifests of the repository say it."""
     _seen: int = 0
     _count: int = 0
     _kinds: set[str] = field(default_factory=set)
@@ -116,8 +118,9 @@ class StandIns:
 
     def _class(self, name: str) -> None:
         if name:
-            bare = standard_class()
-            self._make(CLASS, "storage classes", "", bare | {"metadata": {"name": name}})
+            made = standard_class() | {"metadata": {"name": name}}
+            made["volumeBindingMode"] = self.binding.get(name, made["volumeBindingMode"])
+            self._make(CLASS, "storage classes", "", made)
 
     def _secrets(self, now: datetime) -> None:
         late = [ref for ref, (since, _) in self._pending.items() if now - since >= PATIENCE]
@@ -130,11 +133,17 @@ class StandIns:
 
     def _make(self, gvk: GVK, said: str, namespace: str, obj: Obj) -> None:
         info = self._info(gvk)
-        if info is None or self.transport.send(client.get(info, namespace, name_of(obj))).ok:
+        name = f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
+        if info is None:
+            return
+        if self.transport.send(client.get(info, namespace, name_of(obj))).ok:
+            if name in self._made.get(said, ()) and obj.get("data"):  # another pod reads other keys
+                more = client.patch(info, namespace, name_of(obj), client.PatchType.MERGE, {"data": obj["data"]})
+                self.transport.send(more)
             return
         placed = obj | {"metadata": {**meta(obj), **({"namespace": namespace} if namespace else {})}}
         if self.transport.send(client.create(info, placed)).ok:
-            self._made.setdefault(said, set()).add(f"{namespace}/{name_of(obj)}" if namespace else name_of(obj))
+            self._made.setdefault(said, set()).add(name)
 
 
 def _is_own(kind: GroupKind) -> bool:

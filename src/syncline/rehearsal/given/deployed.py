@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from posixpath import basename, dirname, join, normpath
 
-from syncline.kube.objects import Obj, dig
+from syncline.kube.objects import Obj, dig, name_of
 from syncline.kube.text.glob import GlobError, glob_match
 from syncline.kube.yaml.loading import YamlError, load_all
 from syncline.rehearsal.given.files import YAML, Files
@@ -118,6 +118,12 @@ def uses_charts(files: Files) -> bool:
     """Return whether a kustomization inflates charts, which Kustomize does only if it is permitted to."""
     known = (data for path, data in files.content.items() if basename(path) in KUSTOMIZATIONS)
     return any(_CHARTS.search(data) for data in known)
+
+
+def bindings(files: Files) -> dict[str, str]:
+    """Return when volumes of a storage class are bound, by name, as far as a manifest or a patch of one says it."""
+    found = ((obj, str(obj.get("volumeBindingMode") or "")) for _, obj in files.objects())
+    return {name_of(obj): mode for obj, mode in found if obj.get("kind") == "StorageClass" and mode}
 
 
 def roots_of(deployers: Sequence[tuple[str, frozenset[str]]]) -> frozenset[int]:
