@@ -302,6 +302,22 @@ def test_a_path_may_hold_an_address_for_a_nested_field() -> None:
     assert run(test).requests == [{"id": {"value": "https://x:6443", "type": "url"}}]
 
 
+def test_the_last_part_of_a_path_may_take_all_that_is_left() -> None:
+    async def body() -> None:
+        asked_: list[Obj] = []
+
+        async def can_i(_: Call, request: Obj) -> Obj:
+            asked_.append(request)
+            return {"value": "yes"}
+
+        async with served({"/account.AccountService/CanI": can_i}) as port:
+            assert (await asked(port, "GET", "/api/v1/account/can-i/applications/sync/default/*"))[0] == 200
+            assert (await asked(port, "GET", "/api/v1/account/can-i/applications/sync"))[0] == 404
+        assert asked_ == [{"resource": "applications", "action": "sync", "subresource": "default/*"}]
+
+    asyncio.run(body())
+
+
 @pytest.mark.parametrize(
     ("verb", "path", "body", "status", "code"),
     [
@@ -344,7 +360,7 @@ def test_a_stream_is_lines_or_events() -> None:
         status, text = await asked(
             port, "GET", "/api/v1/stream/applications?fields=result.type", headers={"Accept": "text/event-stream"}
         )
-        assert text.startswith('data: {"result":')
+        assert text.startswith('data: {"result":{"type":"ADDED"}}')
         assert text.count("\n\n") == 3
 
     run(test)

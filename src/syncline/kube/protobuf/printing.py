@@ -30,6 +30,12 @@ _SPECIAL_ZEROS: Mapping[str, Any] = {
 """What types that print themselves print without a value."""
 
 
+def _raw(value: Any) -> Any:
+    if type(value) is Encoded:
+        return msgspec.Raw(value.json)
+    raise TypeError(type(value))
+
+
 class Printer:
     """Prints the messages of ``messages``; the values must be such that they can be written."""
 
@@ -38,12 +44,12 @@ class Printer:
         self._compiled: dict[str, Print] = {}
 
     def print(self, message: str, value: Any) -> Any:
-        """Return the printed form of a message."""
+        """Return the printed form of a message; messages that are kept encoded stay as they are."""
         return self._of(message)(value)
 
     def json(self, message: str, value: Any) -> bytes:
         """Return the printed form as JSON."""
-        return msgspec.json.encode(self._of(message)(value))
+        return msgspec.json.encode(self._of(message)(value), enc_hook=_raw)
 
     def _of(self, message: str) -> Print:
         found = self._compiled.get(message)
@@ -64,7 +70,7 @@ class Printer:
 
         def show(value: Any) -> Any:
             if type(value) is Encoded:
-                return msgspec.Raw(value.json)
+                return value
             made: Obj = {}
             for field, put in compiled:
                 put(made, value if field.inline and not field.name else (value or {}).get(field.name))

@@ -46,11 +46,13 @@ class WrongValue(ValueError):
 class Encoded:
     """A message that is kept in its written form; it stands for the object wherever a value belongs."""
 
-    __slots__ = ("json", "wire")
+    __slots__ = ("json", "parts", "wire")
 
     def __init__(self, wire: bytes, json: bytes) -> None:
         self.wire = wire
         self.json = json
+        self.parts: dict[object, bytes] = {}
+        """Parts of the JSON that callers asked for, under the choice, kept by the module that makes them."""
 
 
 def varint(number: int) -> bytes:

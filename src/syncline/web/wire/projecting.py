@@ -10,6 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
+import msgspec
+
+from syncline.kube.protobuf.writing import Encoded
+
+MAX_KEPT = 4
+"""Choices that are kept of one object: pages ask for the same fields again and again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -36,7 +43,9 @@ def chosen(query: str) -> Choice | None:
 
 
 def project(value: Any, choice: Choice, path: str = "") -> Any:
-    """Return what ``choice`` leaves of a JSON value."""
+    """Return what ``choice`` leaves of a JSON value. An object that is kept encoded keeps what is chosen of it."""
+    if type(value) is Encoded:
+        return msgspec.Raw(_kept(value, choice, path))
     if isinstance(value, list):
         return [project(item, choice, path) for item in value]
     if not isinstance(value, dict):
@@ -50,3 +59,13 @@ def project(value: Any, choice: Choice, path: str = "") -> Any:
         elif choice.exclude or at in choice.parents:
             made[name] = project(item, choice, at)
     return made
+
+
+def _kept(value: Encoded, choice: Choice, path: str) -> bytes:
+    found = value.parts.get((choice, path))
+    if found is None:
+        if len(value.parts) >= MAX_KEPT:
+            value.parts.clear()
+        found = msgspec.json.encode(project(msgspec.json.decode(value.json), choice, path))
+        value.parts[(choice, path)] = found
+    return found

@@ -21,11 +21,11 @@ from syncline.kube.objects import Obj
 from syncline.kube.protobuf.fields import SCALARS, Field
 from syncline.web.wire.ahead import END, FIRST_S, KEEPALIVE_S, Ahead
 from syncline.web.wire.answering import json_bytes
-from syncline.web.wire.api import Method, Route, messages, methods
+from syncline.web.wire.api import Method, Route, messages, methods, printer
 from syncline.web.wire.calls import Calls
 from syncline.web.wire.credentials import cookies_of
 from syncline.web.wire.http import Asked, Given
-from syncline.web.wire.projecting import chosen, project
+from syncline.web.wire.projecting import Choice, chosen, project
 from syncline.web.wire.status import HTTP_CODES, Code, RpcError
 
 MAX_PARAMETERS = 1_000
@@ -45,7 +45,17 @@ class _Pattern:
     route: Route
     parts: tuple[str, ...]
 
+    @property
+    def open_ended(self) -> bool:
+        """Whether the last part takes all that is left of a path (``{subresource=**}``)."""
+        return self.parts[-1].endswith("=**}")
+
     def match(self, given: list[str]) -> dict[str, str] | None:
+        if self.open_ended and len(given) > len(self.parts):
+            last = len(self.parts) - 1
+            given = [*given[:last], "/".join(given[last:])]
+        if len(given) != len(self.parts):
+            return None
         found = {}
         for part, text in zip(self.parts, given, strict=True):
             if part.startswith("{"):
@@ -71,6 +81,13 @@ def _patterns() -> dict[tuple[str, int], tuple[_Pattern, ...]]:
     }
 
 
+@cache
+def _open_ended(verb: str) -> tuple[_Pattern, ...]:
+    return tuple(
+        pattern for (own, _), rows in _patterns().items() if own == verb for pattern in rows if pattern.open_ended
+    )
+
+
 async def serve(calls: Calls, path: str, query: str, asked: Asked) -> Given:
     """Answer one request under ``/api``."""
     try:
@@ -92,7 +109,7 @@ async def serve(calls: Calls, path: str, query: str, asked: Asked) -> Given:
 
 def _found(verb: str, path: str) -> tuple[_Pattern, dict[str, str]]:
     given = path.lstrip("/").split("/")
-    for pattern in _patterns().get((verb, len(given)), ()):
+    for pattern in (*_patterns().get((verb, len(given)), ()), *_open_ended(verb)):
         bound = pattern.match(given)
         if bound is not None:
             return pattern, bound
@@ -197,12 +214,15 @@ def refused(error: RpcError) -> Given:
 
 
 def _given(method: Method, answer: Any, query: str, *, secure: bool) -> Given:
-    body = json_bytes(method, answer)
-    choice = chosen(query)
-    if choice is not None:
-        body = msgspec.json.encode(project(msgspec.json.decode(body), choice))
+    body = _json(method, answer, chosen(query))
     cookies = cookies_of(str(answer.get("token", "")), secure=secure) if method.path in SESSIONS else []
     return Given(200, body=body, headers=tuple(("set-cookie", cookie) for cookie in cookies))
+
+
+def _json(method: Method, answer: Any, choice: Choice | None, path: str = "") -> bytes:
+    if choice is None:
+        return json_bytes(method, answer)
+    return msgspec.json.encode(project(printer().print(method.response, answer), choice, path))
 
 
 def _streaming(method: Method, first: list[Any], ahead: Ahead, asked: Asked, query: str) -> Given:
@@ -231,11 +251,8 @@ async def _lines(method: Method, first: list[Any], ahead: Ahead, query: str, *, 
             yield _ended({"error": failed}, events=events)
 
 
-def _line(method: Method, answer: Any, choice: Any, *, events: bool) -> bytes:
-    raw = json_bytes(method, answer)
-    if choice is not None:
-        raw = msgspec.json.encode(project(msgspec.json.decode(raw), choice))
-    return _ended({"result": msgspec.Raw(raw)}, events=events)
+def _line(method: Method, answer: Any, choice: Choice | None, *, events: bool) -> bytes:
+    return _ended({"result": msgspec.Raw(_json(method, answer, choice, "result"))}, events=events)
 
 
 def _ended(value: Obj, *, events: bool) -> bytes:
