@@ -14,6 +14,7 @@ from typing import Any
 from bench import (
     applications,
     appsets,
+    argoserver,
     bombs,
     butane,
     captures,
@@ -61,6 +62,7 @@ ALONE: dict[str, Any] = {
     "scene": pullscene,
     "pullagents": pullagents,
     "applications": applications,
+    "argoserver": argoserver,
     "bombs": bombs,
     "butane": butane,
     "captures": captures,
