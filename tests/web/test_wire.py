@@ -332,8 +332,7 @@ def test_the_last_part_of_a_path_may_take_all_that_is_left() -> None:
 )
 def test_a_refusal_is_json_with_a_code(verb: str, path: str, body: bytes | None, status: int, code: int) -> None:
     async def test(_: Seen, port: Port) -> None:
-        options = {} if body is None else {"data": body, "headers": {"Content-Type": "application/json"}}
-        found, text = await asked(port, verb, path, **options)
+        found, text = await asked(port, verb, path, data=body, headers={"Content-Type": "application/json"})
         said = json.loads(text)
         assert (found, said["code"]) == (status, code)
         assert said["error"] == said["message"] != ""
@@ -341,10 +340,15 @@ def test_a_refusal_is_json_with_a_code(verb: str, path: str, body: bytes | None,
     run(test)
 
 
-def test_a_body_that_is_not_json_by_its_own_word_is_refused() -> None:
+@pytest.mark.parametrize("verb", ["POST", "PUT", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_what_a_foreign_page_can_send_changes_nothing(verb: str, kind: str) -> None:
     async def test(seen: Seen, port: Port) -> None:
-        status, text = await asked(port, "POST", "/api/v1/applications/a/sync", data=b"{}")
-        assert (status, json.loads(text)["code"]) == (400, 3)
+        for data in (b"{}", None):
+            headers = {"Content-Type": kind} if kind else {}
+            options: dict[str, Any] = {"skip_auto_headers": ["Content-Type"], "headers": headers}
+            status, _ = await asked(port, verb, "/api/v1/applications/a/sync", data=data, **options)
+            assert status == 415
         assert seen.requests == []
 
     run(test)

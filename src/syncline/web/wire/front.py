@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from syncline.web.wire import grpcweb, rest
 from syncline.web.wire.calls import Calls
 from syncline.web.wire.http import Asked, Given, Serve
-from syncline.web.wire.status import Code, RpcError
 
 SAFE_HEADERS = (
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "sameorigin"),
     ("content-security-policy", "frame-ancestors 'self';"),
 )
-CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+READING = frozenset({"GET", "HEAD"})
 
 
 class Front:
@@ -48,11 +47,12 @@ class Front:
             return await page(asked)
         if not path.startswith("/api/"):
             return Given(404, "text/plain; charset=utf-8", b"404 page not found\n")
-        if asked.verb in CHANGING and asked.body and not _is_json(asked):
-            return rest.refused(RpcError(Code.INVALID_ARGUMENT, "Content-Type must be application/json"))
+        if asked.verb not in READING and not _is_json(asked):
+            return Given(415, "text/plain; charset=utf-8", b"Invalid content type\n")
         return await rest.serve(self._calls, path, query, asked)
 
 
 def _is_json(asked: Asked) -> bool:
-    """Return whether a body says that it is JSON; a foreign page cannot send such a one without asking first."""
+    """Return whether a request says that it is JSON, with a body or without: a foreign page cannot send such a one
+    without asking first, and so cannot use the cookie of its visitor (upstream: ``enforceContentTypes``)."""
     return asked.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
