@@ -13,6 +13,7 @@ from syncline.kube.text.durations import format_seconds
 from syncline.rehearsal.answer.answer import Answer, Bar, Doing, Outage
 
 ROW, TOP, PLOT, RIGHT = 24, 92, 640, 90
+SHORT_S = 0.5
 MAX_ROWS = 80
 """Rows of a picture; ``-o json`` has all."""
 CHARACTER = 8
@@ -51,7 +52,7 @@ LEGEND = (
 
 def draw_answer(answer: Answer) -> str:
     """Return an SVG without external fonts, scripts or links, for light and dark backgrounds."""
-    rows = list(dict.fromkeys(bar.row for bar in answer.bars))[:MAX_ROWS]
+    rows = list(dict.fromkeys(bar.row for bar in answer.bars if _shows(bar)))[:MAX_ROWS]
     outages = list(dict.fromkeys(each.subject for each in answer.outages))[:MAX_ROWS]
     margin = 30 + CHARACTER * max([len(text) for text in (*rows, *outages)] or [4])
     end = axis_end(answer)
@@ -73,7 +74,12 @@ def draw_answer(answer: Answer) -> str:
     for index, subject in enumerate(outages):
         below = [each for each in answer.outages if each.subject == subject]
         parts += _drawn_outages(subject, below, TOP + ROW * (len(rows) + index), margin, end)
-    return "\n".join([*parts, *_legend(margin, bottom), "</svg>"]) + "\n"
+    return "\n".join([*parts, *_legend(answer, bottom), "</svg>"]) + "\n"
+
+
+def _shows(bar: Bar) -> bool:
+    """Return whether a bar is worth a row: a wave or a hook that took no time and did not fail is not."""
+    return bar.doing not in (Doing.WAVE, Doing.HOOK) or bar.ends_s is None or bar.ends_s > bar.began_s + SHORT_S
 
 
 def _title(answer: Answer) -> str:
@@ -134,9 +140,12 @@ def _drawn_bar(
     return text, left + width
 
 
-def _legend(margin: int, bottom: int) -> Iterator[str]:
-    x = float(margin)
-    for kind, word in LEGEND:
+def _legend(answer: Answer, bottom: int) -> Iterator[str]:
+    """Yield what the colours mean that the picture has."""
+    used = {CLASSES[bar.doing] for bar in answer.bars if _shows(bar)}
+    used |= {"down"} if any(each.least == 0 for each in answer.outages) else set()
+    x = 20.0
+    for kind, word in (one for one in LEGEND if one[0] in used):
         yield f'<rect x="{x}" y="{bottom + 16}" width="12" height="12" rx="2" class="{kind}"/>'
         yield svg_text(x + 18, bottom + 27, word, "faint")
         x += 34 + CHARACTER * len(word)
