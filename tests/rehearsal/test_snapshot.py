@@ -130,3 +130,36 @@ def test_an_application_of_a_cluster_is_rehearsed_at_another_revision_of_its_own
 def test_an_application_that_is_not_there_names_those_that_are() -> None:
     with pytest.raises(ScenarioError, match=r"app/web: found none of this name; allowed: app/shop"):
         asked_of(Path("app/web"), shop("x"))
+
+
+def job_of_a_cluster() -> Obj:
+    """A Job as the API keeps it."""
+    mine = {"batch.kubernetes.io/controller-uid": "u", "controller-uid": "u", "job-name": "seed"}
+    spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "seed:1"}]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "seed", "namespace": "shop", "uid": "u", "labels": mine},
+        "spec": {
+            "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}},
+            "template": {"metadata": {"labels": {"app": "seed"} | mine}, "spec": spec},
+        },
+        "status": {"succeeded": 1},
+    }
+
+
+def test_jobs_of_a_cluster_are_there_and_where_nothing_differs_nothing_is_waited_for(tmp_path: Path) -> None:
+    """An Application whose sync came before the snapshot has no operation in it."""
+    config: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "shop"}, "data": {}}
+    synced = {"argocd.argoproj.io/tracking-id": "same:/ConfigMap:shop/c"}
+    there = config | {"metadata": config["metadata"] | {"annotations": synced}}
+    taken = snapshot_of([*objects_of(tmp_path / "a"), job_of_a_cluster(), there], b"salt")
+    found = next(obj for obj in taken["objects"] if obj["kind"] == "Job")
+    assert "selector" not in found["spec"]
+    assert found["spec"]["template"]["metadata"]["labels"] == {"app": "seed"}
+    asked = Asked(
+        "same", Files({"c.json": json.dumps(config).encode()}), world_of(taken, "world.json.xz"), namespace="shop"
+    )
+    answer = rehearse(asked, tmp_path / "b", Settings(ranged=False, cures=False))
+    assert [text for text in answer.assumed if "left out" in text] == []
+    assert answer.outcome is Outcome.SAFE, answer.headline

@@ -647,7 +647,8 @@ def _is_settled(app: Obj) -> bool:
         return False
     if dig(app, "spec", "syncPolicy", "automated") is not None and dig(status, "sync", "status") != "Synced":
         return False
-    return dig(status, "health", "status") in ("Healthy", "Suspended") and phase is not None
+    rests = phase is not None or dig(status, "sync", "status") == "Synced"  # where nothing differs, no sync begins
+    return rests and dig(status, "health", "status") in ("Healthy", "Suspended")
 
 
 def _signature(cause: Cause) -> tuple[object, ...]:

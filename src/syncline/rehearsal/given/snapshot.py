@@ -52,6 +52,7 @@ MADE_BY_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "
 ROLE = "node-role.kubernetes.io/"
 ZONE = "topology.kubernetes.io/zone"
 OF_KUBELET = ("kubernetes.io/", "beta.kubernetes.io/", "topology.kubernetes.io/", "node.kubernetes.io/")
+OF_JOB = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 _PULLED = re.compile(r"Successfully pulled image .* in ([0-9.]+)(ms|s)\b")
 GENERATED = "machineconfiguration.openshift.io/generated-by-controller-version"
 MOST_SHARE, LEAST_SHARE = 2.0, 0.5
@@ -100,7 +101,17 @@ def _redacted(obj: Obj, salt: bytes) -> Obj:
         found["data"] = {key: _digest(str(value), salt) for key, value in values.items()}
         found["metadata"] = {key: value for key, value in metadata.items() if key != "annotations"}
         found.pop("stringData", None)
+    if obj.get("kind") == "Job" and not dig(obj, "spec", "manualSelector"):
+        found["spec"] = _of_job(obj["spec"])
     return found if obj.get("kind") == "Node" else {key: value for key, value in found.items() if key != "status"}
+
+
+def _of_job(spec: Obj) -> Obj:
+    """Return the spec of a Job as people wrote it: the API selects pods by the uid that it had there."""
+    metadata = dig(spec, "template", "metadata", default={})
+    own = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in OF_JOB}
+    template = {**spec["template"], "metadata": {**metadata, "labels": own}}
+    return {**{key: value for key, value in spec.items() if key != "selector"}, "template": template}
 
 
 def _digest(value: str, salt: bytes) -> str:
