@@ -25,6 +25,7 @@ from syncline.cluster.machines.scripted.stages import Timing
 from syncline.cluster.machines.simulated import BootTimes
 from syncline.control.cache import Cache
 from syncline.control.executor import run_in_place
+from syncline.control.virtual import VirtualDriver
 from syncline.explain.application import explain_application
 from syncline.explain.graph import explain_object
 from syncline.explain.view import View
@@ -38,7 +39,7 @@ from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of, namespace_of, ref_of
 from syncline.kube.yaml.loading import YamlError
 from syncline.machineconfig.ansible import reading as playbooks
-from syncline.machineconfig.names import POOL
+from syncline.machineconfig.names import GROUP, POOL
 from syncline.patterns.installing.reading import Found, Wanted
 from syncline.rehearsal.disturbing import Disturbance
 from syncline.rehearsal.faults import Schedule
@@ -62,6 +63,8 @@ from syncline.sources.rendering.environment import NO_CONTEXT, RenderContext
 
 START_S = 1800.0
 """Virtual seconds until the machines of a world must be up."""
+JOIN_S = 300.0
+"""Virtual seconds that Applications have at most to deploy what needs no machine, before the first one joins."""
 CALM_S, LOOK_S = 30.0, 15.0
 """Virtual seconds before the commit, and between looks at what is waited for."""
 QUIET_S, LONG_QUIET_S = 1_260.0, 4_200.0
@@ -349,13 +352,9 @@ class Play:
             self._start_operators()
             self._make(list(BASIC_USER), "")
             self.world.start_patterns(self.reader)
-        self._stage.add_nodes()
-        waited = 0.0
-        while not self._stage.stands():
-            if waited >= START_S:
-                raise ScenarioError(f"{world.name}: its machines are not up within {START_S:g} virtual seconds")
-            driver.advance(LOOK_S)
-            waited += LOOK_S
+        last, self.world.hushed = _machines_come_last(asked), True
+        if not last and not _brought_up(self._stage, driver):
+            raise ScenarioError(f"{world.name}: its machines are not up within {START_S:g} virtual seconds")
         for name, labels in world.namespaces.items():
             self._make([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}], "")
         spaces = asked.applications.namespaces
@@ -370,11 +369,15 @@ class Play:
             settings = {"kustomize.buildOptions": ENABLE_HELM}
             self._make([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": settings}], CM)
             self.notes.append(f"{CM} has kustomize.buildOptions {ENABLE_HELM}, which kustomizations with charts need")
+        if last:
+            _join(self, self._stage)
         driver.advance(CALM_S)
         if asked.before is not None:
-            self.commit(asked.before)
+            if not last:
+                self.commit(asked.before)
             self.run(asked.until)
             self.samples.clear()
+        self.world.hushed = False
 
     def _start_operators(self) -> None:
         from syncline.assembly.operators.folders import FolderCatalogs, FolderError
@@ -627,6 +630,37 @@ def play(asked: Asked, scratch: Path) -> Record:
         run.turn(asked.turn.then)
     ending, done = run.run(asked.until)
     return run.record(began, ending, done)
+
+
+def _machines_come_last(asked: Asked) -> bool:
+    """Return whether there are configs of machines from before the commit. Machines have had them for long, and would
+    else be drained and rebooted one by one, some while the commit arrives."""
+    before = asked.before.content.values() if asked.before is not None else ()
+    files = (*before, *asked.world.objects.content.values())
+    return asked.world.machine_config and any(GROUP.encode() in each for each in files)
+
+
+def _brought_up(stage: Stage, driver: VirtualDriver, *, held: bool = False) -> bool:
+    """Add the machines, and wait until they are up; return whether they are. ``held``: no pod is placed on them yet."""
+    stage.add_nodes(held=held)
+    waited = 0.0
+    while not stage.stands() and waited < START_S:
+        driver.advance(LOOK_S)
+        waited += LOOK_S
+    return stage.stands()
+
+
+def _join(play: Play, stage: Stage) -> None:
+    """Deploy what was there before, and then let machines join with the configs of their pools. No pod is placed until
+    all of them are there, so that pods spread. What does not come up is as broken as it was before."""
+    if play.asked.before is not None:
+        play.commit(play.asked.before)
+    seen, waited = -1, 0.0
+    while play.recorder.changes != seen and waited < JOIN_S:
+        seen, waited = play.recorder.changes, waited + LOOK_S
+        play.world.driver.advance(LOOK_S)
+    _brought_up(stage, play.world.driver, held=True)
+    stage.open_nodes()
 
 
 def _conditions(obj: Obj) -> list[Obj]:

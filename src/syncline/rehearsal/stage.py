@@ -6,6 +6,7 @@ Entry point: :class:`Stage`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from syncline.assembly.embedded.install import ensure_objects
 from syncline.assembly.inspection.preview import observed_application
@@ -47,6 +48,8 @@ POOLS = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"
 BEFORE = "prerequisites"
 MANAGER = "syncline-story"
 ROLE = "node-role.kubernetes.io"
+HELD = "node.cloudprovider.kubernetes.io/uninitialized"
+"""The taint of a Node that its cloud has not set up yet."""
 SPACES = ("default", "argocd")
 """Namespaces of objects, and of Applications, where a story names none."""
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -65,9 +68,17 @@ class Stage:
 
     # -- doing -------------------------------------------------------------------------------------------------------
 
-    def add_nodes(self) -> None:
+    def add_nodes(self, *, held: bool = False) -> None:
+        """Add the machines. ``held``: no pod is placed on any of them before :meth:`open_nodes`."""
         for node in self.story.nodes:
-            self.act(AddNode(node))
+            taints = (*node.taints, f"{HELD}:NoSchedule") if held else node.taints
+            self.act(AddNode(replace(node, taints=taints)))
+
+    def open_nodes(self) -> None:
+        """Let pods be placed on machines that are held."""
+        for node in self.items("/api/v1/nodes"):
+            others = [taint for taint in dig(node, "spec", "taints", default=[]) if taint.get("key") != HELD]
+            self.act(Patching(f"node/{name_of(node)}", {"spec": {"taints": others or None}}))
 
     def stands(self) -> bool:
         """Return whether all machines are up and have the config of their pools."""
