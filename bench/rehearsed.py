@@ -24,7 +24,7 @@ from syncline.control.loop import Observer
 from syncline.control.plan import Plan
 from syncline.control.workqueue import Key
 from syncline.rehearsal.given.files import Files
-from syncline.rehearsal.given.world import parse_world
+from syncline.rehearsal.given.world import GivenWorld, parse_world
 from syncline.rehearsal.playing import Asked, Play
 
 __all__ = ["figures"]
@@ -146,10 +146,26 @@ def figures(table: Table, *, quick: bool) -> None:
         with spending() as spent:
             run.world.driver.advance(3600)
         table.row("an hour at rest", f"{spent[0]:.2f} s")
+    _given(table, world, applications)
     table.row("resident at most", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
     if os.environ.get("BENCH_PASSES"):
         for name, count in seen.all.most_common(25):
             table.row(f"  {name}", f"{count:,}", f"{seen.idle[name]:,} wrote nothing")
+
+
+def _given(table: Table, world: GivenWorld, applications: int) -> None:
+    """As a cluster of a fleet is played: at rest with what was there before, and one commit."""
+    before, after = repository(applications, 1), repository(applications, 3, 2)
+    with tempfile.TemporaryDirectory(prefix="bench-") as place:
+        run = Play(Asked("bench", after, world, before), Path(place))
+        with spending() as spent:
+            run.prepare()
+        _row(table, run, "at rest with what was there before", spent[0], 0)
+        revision = run.world.core.store.revision
+        with spending() as spent:
+            run.commit(after)
+            run.run(timedelta(hours=24))
+        _row(table, run, "a commit to all and to the machines", spent[0], revision)
 
 
 def _row(table: Table, run: Play, what: str, spent_s: float, since: int) -> None:
