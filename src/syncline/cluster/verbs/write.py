@@ -295,8 +295,6 @@ def _tracked(x: Exchange, old: Obj | None, new: Obj, options: WriteOptions, give
 def _owners(x: Exchange, old: Obj | None, new: Obj, options: WriteOptions, given: Any) -> list[Obj] | None:
     if given is not None:
         new = with_managed_fields(new, given)
-    elif old is not None:
-        new = with_managed_fields(new, meta(old).get("managedFields"))
     return track_update(
         old,
         new,

@@ -128,11 +128,18 @@ def _owner(manager: str, operation: str, api_version: str, subresource: str) -> 
     return _Owner(manager, operation, "" if operation == "Apply" else api_version, subresource)
 
 
-def _decode(entries: Any, *, stored: bool = False) -> _Managed:
-    """Read ``metadata.managedFields``; raises ValueError as apimachinery words it.
+def _stored(entries: Any) -> _Managed:
+    """Read what :func:`_encode` wrote: the field sets are taken as they are."""
+    managed: _Managed = {}
+    for entry in entries or ():
+        version, fields = entry["apiVersion"], entry.get("fieldsV1") or {}
+        owner = _owner(entry.get("manager", ""), entry["operation"], version, entry.get("subresource", ""))
+        managed[owner] = _Owned(fields, version, entry.get("time", ""), entry)
+    return managed
 
-    ``stored``: :func:`_encode` wrote them, so that their field sets are taken as they are.
-    """
+
+def _decode(entries: Any) -> _Managed:
+    """Read ``metadata.managedFields``; raises ValueError as apimachinery words it."""
     managed: _Managed = {}
     for index, entry in enumerate(entries if isinstance(entries, list) else []):
         if not isinstance(entry, dict):
@@ -148,19 +155,21 @@ def _decode(entries: Any, *, stored: bool = False) -> _Managed:
             raise ValueError(f'invalid fieldsType "{kind}" in managed fields entry {index}')
         owner = _owner(str(entry.get("manager") or ""), operation, version, str(entry.get("subresource") or ""))
         given = entry.get("fieldsV1") or {}
-        fields = given if stored else fieldset.parse(given)
+        fields = fieldset.parse(given)
         managed[owner] = _Owned(fields, version, str(entry.get("time") or ""), entry if fields is given else None)
     return managed
 
 
 def _encode(managed: _Managed) -> list[Obj]:
     """Entries in stored order: appliers first, then by time, manager, version and subresource."""
+    if len(managed) == 1:
+        return [_entry(*each) for each in managed.items()]
+    return [_entry(owner, owned) for owner, owned in sorted(managed.items(), key=_order)]
 
-    def order(item: tuple[_Owner, _Owned]) -> tuple[str, str, str, str, str]:
-        owner, owned = item
-        return (owner.operation, owned.time, owner.manager, owned.api_version, owner.subresource)
 
-    return [_entry(owner, owned) for owner, owned in sorted(managed.items(), key=order)]
+def _order(item: tuple[_Owner, _Owned]) -> tuple[str, str, str, str, str]:
+    owner, owned = item
+    return (owner.operation, owned.time, owner.manager, owned.api_version, owner.subresource)
 
 
 def _entry(owner: _Owner, owned: _Owned) -> Obj:
@@ -176,7 +185,7 @@ def _entry(owner: _Owner, owned: _Owned) -> Obj:
     if owned.time:
         entry["time"] = owned.time
     entry["fieldsType"] = "FieldsV1"
-    entry["fieldsV1"] = _shared(fieldset.serialise(owned.fields))
+    entry["fieldsV1"] = _serialised(owned.fields)
     if owner.subresource:
         entry["subresource"] = owner.subresource
     return entry
@@ -186,10 +195,19 @@ SHARED_BYTES = 4096
 """Larger field sets are mostly of one object alone."""
 
 
-def _shared(fields: FieldSet) -> FieldSet:
-    """Return an equal set that all objects share: those of one kind by one writer mostly have the same fields."""
-    raw = msgspec.json.encode(fields)
-    return _decoded_set(raw) if len(raw) <= SHARED_BYTES else fields
+def _serialised(fields: FieldSet) -> FieldSet:
+    """Return a set in Kubernetes' order, as a value that all objects share: those of one kind by one writer mostly have
+    the same fields."""
+    raw = _encode_set(fields)
+    return _decoded_set(_ordered(raw)) if len(raw) <= SHARED_BYTES else fieldset.serialise(fields)
+
+
+_encode_set = msgspec.json.Encoder().encode
+
+
+@lru_cache(maxsize=4096)
+def _ordered(raw: bytes) -> bytes:
+    return _encode_set(fieldset.serialise(msgspec.json.decode(raw)))
 
 
 @lru_cache(maxsize=2048)
@@ -278,15 +296,14 @@ def _live_or_sent(old: Obj, new: Obj, subresource: str) -> _Managed:
     if not subresource:
         if isinstance(sent, list) and (not sent or sent == [{}]):
             return {}
-        managed = _decoded_or_empty(sent, stored=sent is live)
-        if managed:
+        if sent is not None and sent is not live and (managed := _decoded_or_empty(sent)):
             return managed
-    return _decoded_or_empty(live, stored=True)
+    return _stored(live)
 
 
-def _decoded_or_empty(entries: Any, *, stored: bool = False) -> _Managed:
+def _decoded_or_empty(entries: Any) -> _Managed:
     try:
-        return _decode(entries, stored=stored)
+        return _decode(entries)
     except ValueError:
         return {}
 
@@ -323,6 +340,8 @@ def _track(
 
 def _capped(managed: _Managed) -> _Managed:
     """At most ten entries of plain writers; the oldest of a version are merged into one (``capManagersManager``)."""
+    if len(managed) <= MAX_UPDATE_MANAGERS:
+        return managed
     writers = sorted(
         (owner for owner in managed if owner.operation == "Update"), key=lambda owner: (managed[owner].time, owner)
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -366,69 +366,83 @@ class Comparison:
 
 def compare(old: Obj, new: Obj, schema: Schema | None) -> Comparison:
     """Removed, modified and added fields (structured-merge-diff ``Compare``)."""
-    result, shape = Comparison(), shape_of(schema)
+    shape = shape_of(schema)
     if _both(old, new, dict) and _granular_map(old or new, shape):
-        _compare_maps(old or {}, new or {}, shape, result)
-    elif isinstance(old, dict) and not _granular_map(new, shape) and not same_json(old, new):
-        _compare_maps(old, {}, shape, result)
-    return result
+        return Comparison(*_map_changes(old or {}, new or {}, shape))
+    if isinstance(old, dict) and not _granular_map(new, shape) and not same_json(old, new):
+        return Comparison(*_map_changes(old, {}, shape))
+    return Comparison()
 
 
-def _compare(element: str, old: Any, new: Any, shape: Shape, out: Comparison) -> None:
-    """Two values that are there in both; what differs is noted in ``out``, which is about their parent."""
-    if not isinstance(old, (dict, list)) and not isinstance(new, (dict, list)):
-        if old is not new and not same_json(old, new):
-            out.modified[element] = {}
-        return
-    below = Comparison()
-    if (old or new) and _both(old, new, dict) and _granular_map(old or new, shape):
-        _compare_maps(old or {}, new or {}, shape, below)
-    elif (old or new) and _both(old, new, list) and _granular_list(old or new, shape):
-        _compare_lists(old or [], new or [], shape, below)
-    elif not same_json(old, new):
-        out.modified[element] = {}
+_Changes: TypeAlias = tuple[FieldSet, FieldSet, FieldSet]
+"""Removed, modified and added fields, below one place."""
+
+
+def _note(element: str, old: Any, new: Any, shape: Shape, into: _Changes) -> None:
+    """Add to the changes of a parent how one of its values differs, which is there before and after."""
+    below = _changes(old, new, shape)
+    if below is None:
+        into[1][element] = {}
         if isinstance(old, dict) and not _granular_map(new, shape):
-            _compare_maps(old, {}, shape, below)
-    if below.removed:
-        out.removed[element] = below.removed
-    if below.modified:
-        out.modified[element] = below.modified
-    if below.added:
-        out.added[element] = below.added
+            below = _map_changes(old, {}, shape)
+    for all_of_kind, fields in zip(into, below or (), strict=False):
+        if fields:
+            all_of_kind[element] = fields
+
+
+def _changes(old: Any, new: Any, shape: Shape) -> _Changes | None:
+    """What differs below two values that are not the same; None if they differ as wholes."""
+    if (old or new) and _both(old, new, dict) and _granular_map(old or new, shape):
+        return _map_changes(old or {}, new or {}, shape)
+    if (old or new) and _both(old, new, list) and _granular_list(old or new, shape):
+        return _list_changes(old or [], new or [], shape)
+    return _NO_CHANGES if same_json(old, new) else None
+
+
+_NO_CHANGES: _Changes = ({}, {}, {})
 
 
 def _both(old: Any, new: Any, kind: type) -> bool:
     return isinstance(old, (kind, type(None))) and isinstance(new, (kind, type(None)))
 
 
-def _compare_maps(old: Obj, new: Obj, shape: Shape, out: Comparison) -> None:
+def _map_changes(old: Obj, new: Obj, shape: Shape) -> _Changes:
+    found: _Changes = ({}, {}, {})
     for name, item in new.items():
         was = old.get(name, ABSENT)
         if was is item:
             continue
         if was is ABSENT:
-            out.added["f:" + name] = _everything(item, shape.child(name) or DEDUCED)
+            found[2]["f:" + name] = _everything(item, shape.child(name) or DEDUCED)
+        elif type(item) is str and type(was) is str:
+            if item != was:
+                found[1]["f:" + name] = {}
         elif was != item or not same_json(was, item):
-            _compare("f:" + name, was, item, shape.child(name) or DEDUCED, out)
-    for name, item in old.items():
-        if name not in new:
-            out.removed["f:" + name] = _everything(item, shape.child(name) or DEDUCED)
+            _note("f:" + name, was, item, shape.child(name) or DEDUCED, found)
+    if len(old) + len(found[2]) > len(new):
+        for name, item in old.items():
+            if name not in new:
+                found[0]["f:" + name] = _everything(item, shape.child(name) or DEDUCED)
+    return found
 
 
-def _compare_lists(old: list[Any], new: list[Any], shape: Shape, out: Comparison) -> None:
+def _list_changes(old: list[Any], new: list[Any], shape: Shape) -> _Changes:
+    found: _Changes = ({}, {}, {})
+    removed, modified, added = found
     before, after = _by_element(old, shape), _by_element(new, shape)
     for element in {**before, **after}:
         was, now = before.get(element, []), after.get(element, [])
         if len(was) > 1 or len(now) > 1:
             if not same_json(was, now):
-                target = out.added if not was else out.removed if not now else out.modified
+                target = added if not was else removed if not now else modified
                 target[element] = {}
         elif not was:
-            out.added[element] = _everything(now[0], shape.element)
+            added[element] = _everything(now[0], shape.element)
         elif not now:
-            out.removed[element] = _everything(was[0], shape.element)
+            removed[element] = _everything(was[0], shape.element)
         elif not same_json(was[0], now[0]):
-            _compare(element, was[0], now[0], shape.element, out)
+            _note(element, was[0], now[0], shape.element, found)
+    return found
 
 
 def _by_element(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
@@ -442,6 +456,8 @@ def _by_element(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
 
 def _everything(value: Any, shape: Shape) -> FieldSet:
     """The subtree of a value that is wholly new or wholly gone: every level of it is a member."""
+    if not isinstance(value, (dict, list)):
+        return {}
     children: FieldSet = {}
     if _granular_map(value, shape):
         for name, item in value.items():
