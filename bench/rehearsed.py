@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from bench.table import Table
-from syncline.base.interpreter import tune_interpreter
+from syncline.base.interpreter import seldom_collecting
 from syncline.control.loop import Observer
 from syncline.control.plan import Plan
 from syncline.control.workqueue import Key
@@ -125,8 +125,8 @@ def _cpu_s() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
+@seldom_collecting()
 def figures(table: Table, *, quick: bool) -> None:
-    tune_interpreter()
     workers, applications = (7, 20) if quick else (17, 100)
     table.title(f"A rehearsed cluster: {workers + 3} nodes, {applications} Applications; CPU of one process")
     world = parse_world(WORLD.format(workers=workers), Path("world.yaml"), Files({}))

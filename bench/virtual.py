@@ -9,16 +9,16 @@ import time
 from bench.day import FULL, REDUCED, Day, Size
 from bench.processes import resident_mib_of
 from bench.table import Table
-from syncline.base.interpreter import tune_interpreter
+from syncline.base.interpreter import seldom_collecting
 
 __all__ = ["figures"]
 
 
+@seldom_collecting()
 def figures(table: Table, *, quick: bool) -> None:
     """The morning (everything is created and comes up) and the day are timed apart."""
     size: Size = REDUCED if quick else FULL
     table.title(f"Virtual time: {size.nodes} nodes, {size.hours:g} hours")
-    tune_interpreter()  # as the server does
     begun, cpu = time.perf_counter(), time.process_time()
     day = Day(size)
     day.fill()

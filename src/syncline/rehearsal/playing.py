@@ -19,6 +19,7 @@ from syncline.assembly.sources.playbooks import Playbooks
 from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.cause import Cause
 from syncline.base.entropy import Entropy
+from syncline.base.interpreter import seldom_collecting
 from syncline.base.masking import mask_credentials
 from syncline.base.secret import Secret
 from syncline.cluster.machines.scripted.stages import Timing
@@ -617,6 +618,7 @@ class Play:
         )
 
 
+@seldom_collecting()
 def play(asked: Asked, scratch: Path) -> Record:
     """Rehearse. Raises ScenarioError if the world or the Applications cannot be made."""
     scratch.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from syncline.base.remember import remember
 from syncline.cluster.resources.registry import Resource, package_of
 from syncline.cluster.serving import protobuf
 from syncline.cluster.validation.workloads.workloads import TEMPLATE_GENERATION
@@ -45,7 +46,11 @@ _MEDIA = re.compile(r'\s*([^\s;,/]+/[^\s;,]+)\s*(;\s*[^\s;,=]+=("[^"]*"|[^\s;,"]
 
 def content_type(request: Request) -> str:
     """Return the media type of the body without parameters; a malformed one (``application/json;;``) unchanged."""
-    given = request.headers.get("content-type", "")
+    return _media_type(request.headers.get("content-type", ""))
+
+
+@remember(64)
+def _media_type(given: str) -> str:
     found = _MEDIA.fullmatch(given)
     return found[1].lower() if found is not None else given
 

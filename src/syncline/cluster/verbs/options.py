@@ -265,7 +265,9 @@ def _bytes(text: str) -> int:
 
 
 def _manager_causes(manager: str) -> list[FieldCause]:
-    causes = []
+    causes: list[FieldCause] = []
+    if manager.isprintable() and len(manager) <= MAX_MANAGER_CHARS and manager.isascii():
+        return causes
     if _bytes(manager) > MAX_MANAGER_CHARS:
         what = f"Too long: may not be more than {MAX_MANAGER_CHARS} bytes"
         causes.append(FieldCause("FieldValueTooLong", what, "fieldManager"))

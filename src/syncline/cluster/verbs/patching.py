@@ -117,7 +117,9 @@ def _sharing(patched: Obj, live: Obj) -> Obj:
         name: part if part is before.get(name) and name in _SHARED_METADATA else own_copy(part)
         for name, part in patched["metadata"].items()
     }
-    return {name: metadata if name == "metadata" else part for name, part in patched.items()}
+    return {
+        name: metadata if name == "metadata" else _adopted(part, live.get(name)) for name, part in patched.items()
+    }
 
 
 def _problems(x: Exchange, kind: PatchType, body: Any) -> list[str]:
@@ -171,9 +173,15 @@ def _adopted(value: Any, live: Any) -> Any:
         return live
     if isinstance(value, dict):
         before = live if isinstance(live, dict) else {}
-        return {name: _adopted(part, before.get(name)) for name, part in value.items()}
+        return {
+            name: _adopted(part, before.get(name)) if isinstance(part, (dict, list)) else part
+            for name, part in value.items()
+        }
     known = live if isinstance(live, list) else []
-    return [_adopted(part, known[at] if at < len(known) else None) for at, part in enumerate(value)]
+    return [
+        _adopted(part, known[at] if at < len(known) else None) if isinstance(part, (dict, list)) else part
+        for at, part in enumerate(value)
+    ]
 
 
 _encode = msgspec.json.Encoder().encode

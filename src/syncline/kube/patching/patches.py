@@ -235,18 +235,17 @@ def same_json(left: Any, right: Any) -> bool:
 
 def check_depth(value: Any) -> None:
     """Raise BadRequest for a patch that is nested deeper than MAX_DEPTH, before anything recurses into it."""
-    level = [value]
+    level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in _children(node) if isinstance(child, (dict, list))]
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, (dict, list))
+        ]
         if not level:
             return
     raise BadRequest(f"the patch is nested deeper than {MAX_DEPTH} levels")
-
-
-def _children(node: Any) -> list[Any]:
-    if isinstance(node, dict):
-        return list(node.values())
-    return node if isinstance(node, list) else []
 
 
 def json_merge_patch(doc: Any, patch: Any) -> Any:
@@ -271,8 +270,14 @@ def _merge(doc: Any, patch: Any) -> Any:
 def _without_nulls(value: Any) -> Any:
     """Return a list without the nulls in its objects; entries that are null stay."""
     if isinstance(value, dict):
-        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
-    return [_without_nulls(one) for one in value] if isinstance(value, list) else value
+        return {
+            key: _without_nulls(one) if isinstance(one, (dict, list)) else one
+            for key, one in value.items()
+            if one is not None
+        }
+    if isinstance(value, list):
+        return [_without_nulls(one) if isinstance(one, (dict, list)) else one for one in value]
+    return value
 
 
 def create_merge_patch(old: Obj, new: Obj) -> Obj:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import assert_never
 
+from syncline.base.interpreter import seldom_collecting
 from syncline.control.executor import run_in_place
 from syncline.explain.naming import NamingError
 from syncline.kube.client import Request
@@ -27,6 +28,7 @@ from syncline.rehearsal.testing.waiting import Waiting
 PATTERN = frozenset("*?[")
 
 
+@seldom_collecting()
 def played(asked: Asked, happenings: tuple[Happening, ...], scratch: Path) -> Record:
     """Play it to its end. Raises ScenarioError if the world cannot be made, or something cannot happen."""
     scratch.mkdir(parents=True, exist_ok=True)

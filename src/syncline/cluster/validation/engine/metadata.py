@@ -152,6 +152,8 @@ _KEPT = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "
 def metadata_update_causes(new: Obj, old: Obj, path: str = "metadata") -> list[FieldCause]:
     """Validate an update of metadata (ValidateObjectMetaUpdate); labels and annotations are checked again."""
     fresh, before = new.get("metadata") or {}, old.get("metadata") or {}
+    if _is_as_stored(fresh, before):
+        return []
     causes = _new_finalizer_causes(fresh, before, path)
     for key in _KEPT:
         if fresh.get(key) != before.get(key):
@@ -163,6 +165,14 @@ def metadata_update_causes(new: Obj, old: Obj, path: str = "metadata") -> list[F
     causes += label_causes(fresh.get("labels"), f"{path}.labels")
     causes += annotation_causes(fresh.get("annotations"), f"{path}.annotations")
     return causes + _owner_causes(fresh.get("ownerReferences"), f"{path}.ownerReferences")
+
+
+def _is_as_stored(fresh: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Return whether nothing that these checks read has changed since they passed."""
+    return bool(fresh.get("resourceVersion")) and all(fresh.get(key) == before.get(key) for key in _CHECKED)
+
+
+_CHECKED = (*_KEPT, "generateName", "generation", "labels", "annotations", "ownerReferences", "finalizers")
 
 
 def _new_finalizer_causes(fresh: Mapping[str, Any], before: Mapping[str, Any], path: str) -> list[FieldCause]:
@@ -180,6 +190,8 @@ def _new_finalizer_causes(fresh: Mapping[str, Any], before: Mapping[str, Any], p
 def common_update_causes(new: Obj, old: Obj, *, namespaced: bool, custom: bool = False) -> list[FieldCause]:
     """Run the registry's checks of every update before the kind's own, so that some causes appear twice
     (``rest.BeforeUpdate``)."""
+    if _is_as_stored(new.get("metadata") or {}, old.get("metadata") or {}):
+        return []
     return [
         *metadata_causes(new, names.path_segment, namespaced=namespaced, custom=custom),
         *metadata_update_causes(new, old),
