@@ -192,11 +192,11 @@ def _empties(value: Any, found: Sent, known: Any = None) -> Sent:
     return found
 
 
-def _filled(resource: Resource, obj: Obj, old: Obj | None = None) -> Sent:
+def _filled(resource: Resource, obj: Obj, old: Obj | None = None, *, rest: bool = False) -> Sent:
     """Fill in the kind's defaults, which removes empty values; return these. ``old``: the stored object, which is
-    filled in already."""
+    filled in already. ``rest``: as for :func:`fill_defaults`."""
     found = _empties(obj, [], old) if resource.custom is None else []
-    _fill(resource, obj, old)
+    _fill(resource, obj, old, rest=rest)
     resource.strategy.convert(obj)
     return found
 
@@ -227,11 +227,11 @@ def _judged(obj: Obj, sent: Sent, judge: Callable[[Obj], list[FieldCause]]) -> l
     return worded if [cause.field for cause in worded] == [cause.field for cause in causes] else causes
 
 
-def _fill(resource: Resource, obj: Obj, old: Obj | None = None) -> None:
+def _fill(resource: Resource, obj: Obj, old: Obj | None, *, rest: bool) -> None:
     if resource.custom is not None:
         resource.custom.fill_defaults(obj)
     else:
-        fill_defaults(resource.gvk, obj, known=old)
+        fill_defaults(resource.gvk, obj, known=old, rest=rest)
 
 
 def _fill_changed(resource: Resource, new: Obj, old: Obj) -> Sent:
@@ -251,7 +251,7 @@ def _fill_changed(resource: Resource, new: Obj, old: Obj) -> Sent:
     if not kept:
         return _filled(resource, new, old)
     fresh = {key: value for key, value in new.items() if key not in kept}
-    sent = _filled(resource, fresh, old)
+    sent = _filled(resource, fresh, old, rest="spec" in kept)
     order = [*new, *(key for key in fresh if key not in new)]
     filled = {key: kept.get(key, fresh.get(key)) for key in order if key in kept or key in fresh}
     new.clear()

@@ -86,23 +86,34 @@ LABELLED_BY_TEMPLATE = frozenset({GroupKind("batch", "Job"), GroupKind("", "Repl
 STATUS_BY_SPEC = frozenset({GroupKind("", "Service")})
 """Kinds whose status is filled from the spec: addresses of load balancers."""
 
+_STATUS_FILLS: dict[GroupKind, Fill] = {
+    GroupKind("", "Pod"): pods.fill_pod_status,
+    GroupKind("apps", "DaemonSet"): _shape_only,
+    GroupKind("apps", "Deployment"): _shape_only,
+    GroupKind("apps", "ReplicaSet"): _shape_only,
+    GroupKind("apps", "StatefulSet"): _shape_only,
+}
+"""What is left of a kind's defaults where the spec is known to have them."""
+
 _FILLS_BY_VERSION: dict[GVK, Fill] = {
     GVK("autoscaling", "v1", "HorizontalPodAutoscaler"): policies.fill_autoscaler_v1,
 }
 
 
-def fill_defaults(gvk: GVK, obj: Obj, *, stored: bool = True, known: Obj | None = None) -> None:
+def fill_defaults(gvk: GVK, obj: Obj, *, stored: bool = True, known: Obj | None = None, rest: bool = False) -> None:
     """Fill in the defaults in place, and normalize the object like Kubernetes' typed encoding.
 
     Raises BadRequest for values that do not fit their Go type (a quantity ``lots``, invalid base64). Unknown kinds are
     not changed. Filling twice changes nothing more. ``stored``: use the form that is read back from storage.
-    ``known``: a filled object with which it shares parts, which are not normalized again.
+    ``known``: a filled object with which it shares parts, which are not normalized again. ``rest``: the object lacks
+    its spec only because that is filled in already.
     """
     message = store.kinds().get(gvk)
     if message is None or gvk.group_kind in _OTHERWISE:
         return
     as_typed(message, obj, stored=stored, known=known)
     structure(obj, "metadata")
-    fill = _FILLS_BY_VERSION.get(gvk) or _FILLS.get(gvk.group_kind)
+    kind = gvk.group_kind
+    fill = (_STATUS_FILLS.get(kind) if rest else None) or _FILLS_BY_VERSION.get(gvk) or _FILLS.get(kind)
     if fill is not None:
         fill(gvk, obj)

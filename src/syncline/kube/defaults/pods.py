@@ -50,7 +50,7 @@ def fill_pod(gvk: GVK, pod: Obj) -> None:
             if spec.get("hostNetwork"):
                 _host_ports(container)
     _fill_pod_resources(spec)
-    _fill_status(gvk, structure(pod, "status"))
+    fill_pod_status(gvk, pod)
 
 
 def fill_pod_template(gvk: GVK, owner_spec: Obj, key: str = "template") -> None:
@@ -242,7 +242,9 @@ def fill_claim_spec(gvk: GVK, spec: Obj) -> None:
     canonical_quantities(gvk, structure(spec, "resources"), "limits", "requests")
 
 
-def _fill_status(gvk: GVK, status: Obj) -> None:
+def fill_pod_status(gvk: GVK, pod: Obj) -> None:
+    """Fill the form of a Pod's status."""
+    status = structure(pod, "status")
     null_times(items(status, "conditions"), "lastProbeTime", "lastTransitionTime")
     _pod_addresses(status)
     for name in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from syncline.base.remember import remember
+from syncline.base.remember import MAX_REMEMBERED_CHARS, remember
 
 FieldSet: TypeAlias = dict[str, Any]
 """A tree of path elements; ``{}`` at the top is the empty set. Read-only unless you made it."""
@@ -50,6 +50,11 @@ def _key_start(name: str) -> str:
 
 def keyed_by(name: str, text: str) -> str:
     """As :func:`keyed` for the usual single key: a name or a type. ``name`` is one of a schema."""
+    return _keyed_by(name, text) if len(text) <= MAX_REMEMBERED_CHARS else _keyed_by.__wrapped__(name, text)
+
+
+@lru_cache(maxsize=4096)
+def _keyed_by(name: str, text: str) -> str:
     return f"{_key_start(name)}{_encode(text).decode()}}}"
 
 
