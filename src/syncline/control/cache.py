@@ -6,7 +6,7 @@ Informers write it; the ``observe`` functions of controllers read it. Returned o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -190,10 +190,15 @@ def same_parts(old: Obj | None, new: Obj | None) -> frozenset[str]:
     return _SAME[True, old.get("spec") is new.get("spec")]
 
 
-def _same(old: Obj, new: Obj, part: str) -> bool:
-    """Return True if a part of metadata is unchanged; unchanged parts are mostly the same Python object."""
-    one, other = meta(old).get(part), meta(new).get(part)
-    return one is other or one == other
+_PARTS = ("labels", "annotations", "ownerReferences")
+
+
+def _changed_parts(old: Obj | None, new: Obj | None) -> Collection[str]:
+    """Return the parts of metadata that an update changed; unchanged ones are mostly the same Python object."""
+    if old is None or new is None:
+        return _PARTS
+    one, other = meta(old), meta(new)
+    return [part for part in _PARTS if (was := one.get(part)) is not (now := other.get(part)) and was != now]
 
 
 class Cache:
@@ -243,7 +248,8 @@ class Cache:
         """Store the newest state of an object; return the previous one."""
         if kind in self.keeps and not self.keeps[kind](ref_of(obj)):
             return self.drop(kind, namespace_of(obj), name_of(obj))
-        namespace, name = namespace_of(obj), name_of(obj)
+        metadata = meta(obj)
+        namespace, name = metadata.get("namespace") or "", metadata.get("name") or ""
         bucket = self._objects.setdefault(kind, {}).setdefault(namespace, {})
         old = bucket.get(name)
         if old is None:
@@ -296,10 +302,11 @@ class Cache:
 
     def _reindex(self, place: _Place, old: Obj | None, new: Obj | None) -> None:
         """Update the indices. Most writes change only the status, so unchanged index values are not moved."""
-        if old is None or new is None or not _same(old, new, "ownerReferences"):
+        changed = _changed_parts(old, new)
+        if "ownerReferences" in changed:
             before, after = ([str(o.get("uid")) for o in owner_references(x)] if x else [] for x in (old, new))
             _move(self._owned, place, before, after)
-        distinct = old is None or new is None or not (_same(old, new, "labels") and _same(old, new, "annotations"))
+        distinct = "labels" in changed or "annotations" in changed
         respecified = old is None or new is None or old.get("spec") is not new.get("spec")
         for name, values in self._indices_of(place[0]):
             if not distinct and getattr(values, "of_metadata", False):
@@ -316,7 +323,7 @@ class Cache:
         shelf = self._shelves.get(place[:2])
         if shelf is None:
             return
-        if old is not None and new is not None and _same(old, new, "labels") and _same(old, new, "ownerReferences"):
+        if not ("labels" in changed or "ownerReferences" in changed):
             return
         if old is not None:
             shelf.remove(place[2], old)

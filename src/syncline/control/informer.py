@@ -62,6 +62,7 @@ class Informer:
 
     def __init__(self, info: ResourceInfo, cache: Cache, scope: Scope = WHOLE) -> None:
         self.info = info
+        self._kind = info.group_kind
         self._scope = scope
         self._cache = cache
         self._version = ""
@@ -135,7 +136,7 @@ class Informer:
         """Store watch events; return the changes, and an error if the batch held an ERROR or malformed event. Events
         before the error count. After Gone call :meth:`failed`, which makes the next request a list."""
         changes: list[Change] = []
-        self._cache.mark_behind(self.info.group_kind, False, self.space)
+        self._cache.mark_behind(self._kind, False, self.space)
         for each in batch:
             try:
                 what, obj = _event_of(each) if isinstance(each, bytes) else each
@@ -149,7 +150,7 @@ class Informer:
         return changes, None
 
     def _event(self, what: str, obj: Obj) -> Change | None:
-        kind = self.info.group_kind
+        kind = self._kind
         version = resource_version(obj)
         if version:
             self._version = version
@@ -163,9 +164,12 @@ class Informer:
 
     def _cached(self, obj: Obj) -> Obj:
         """Return the part of an object that is cached."""
-        if self._scope.lean and "managedFields" in meta(obj):
+        scope = self._scope
+        if not (scope.lean or scope.metadata):
+            return obj
+        if scope.lean and "managedFields" in meta(obj):
             return {**obj, "metadata": {name: each for name, each in meta(obj).items() if name != "managedFields"}}
-        if not self._scope.metadata:
+        if not scope.metadata:
             return obj
         known = {name: value for name, value in meta(obj).items() if name in IDENTITY}
         return {"apiVersion": self.info.api_version, "kind": self.info.kind, "metadata": known}

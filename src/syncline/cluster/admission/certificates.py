@@ -39,6 +39,8 @@ def _organizations(csr: Obj) -> list[str]:
 
 def check_update(authorizer: Authorizer, attempt: Attempt, new: Obj, old: Obj) -> None:
     """Require ``approve`` or ``sign`` for the signer; a wildcard may cover all paths of its domain."""
+    if attempt.resource.storage != STORAGE:
+        return
     signer = str(dig(old, "spec", "signerName", default=""))
     if attempt.concerns(STORAGE, "approval"):
         if not _may(authorizer, attempt, "approve", signer):

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
 
 from syncline.cluster.resources.conversion import convert, hub_of
 from syncline.cluster.resources.customresource import CustomVersion, custom_versions
@@ -83,7 +85,7 @@ _RESET_BY_STATUS: dict[tuple[str, str], tuple[str, ...]] = {
 """Storage whose strategies reset fields other than ``spec`` (``GetResetFields``)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Resource:
     """One served resource in one version, with what the verbs need."""
 
@@ -100,11 +102,11 @@ class Resource:
     computed: Callable[[str], list[Stored]] | None = field(default=None, repr=False)
     """Returns the objects of a kind that is not stored, as they are visible in a namespace."""
 
-    @property
+    @cached_property
     def schema(self) -> Schema | None:
         return self.custom.schema if self.custom else schema_for(self.info.gvk)
 
-    @property
+    @cached_property
     def gvk(self) -> GVK:
         return self.info.gvk
 
@@ -112,7 +114,7 @@ class Resource:
         """Return a stored object in this resource's version; raise InternalError if it cannot be converted."""
         if self.custom is not None:
             return self.custom.converted(self.custom.reread(obj))
-        return convert(obj, self.info.gvk)
+        return convert(obj, self.gvk)
 
     def shown_of(self, stored: Stored) -> Obj:
         """As :meth:`shown`, decoding the stored object first if needed."""
@@ -126,6 +128,8 @@ class Resource:
     def to_stored(self, obj: Obj) -> Obj:
         """Return an object of this version in its stored version; apiVersion and kind come first in its encoding."""
         hub = self.custom.in_storage(obj) if self.custom is not None else convert(obj, self.hub)
+        if [*islice(hub, 2)] == ["apiVersion", "kind"]:
+            return hub
         ordered: Obj = {"apiVersion": self.hub.api_version, "kind": self.hub.kind}
         ordered.update((key, value) for key, value in hub.items() if key not in ordered)
         return ordered

@@ -117,9 +117,7 @@ def _sharing(patched: Obj, live: Obj) -> Obj:
         name: part if part is before.get(name) and name in _SHARED_METADATA else own_copy(part)
         for name, part in patched["metadata"].items()
     }
-    return {
-        name: metadata if name == "metadata" else _adopted(part, live.get(name)) for name, part in patched.items()
-    }
+    return {name: metadata if name == "metadata" else _adopted(part, live.get(name)) for name, part in patched.items()}
 
 
 def _problems(x: Exchange, kind: PatchType, body: Any) -> list[str]:

@@ -429,6 +429,11 @@ def _map_changes(old: Obj, new: Obj, shape: Shape) -> _Changes:
 def _list_changes(old: list[Any], new: list[Any], shape: Shape) -> _Changes:
     found: _Changes = ({}, {}, {})
     removed, modified, added = found
+    if len(old) == len(new) and (pairs := _aligned(old, new, shape)) is not None:
+        for element, (one, other) in pairs.items():
+            if one is not other and not same_json(one, other):
+                _note(element, one, other, shape.element, found)
+        return found
     before, after = _by_element(old, shape), _by_element(new, shape)
     for element in {**before, **after}:
         was, now = before.get(element, []), after.get(element, [])
@@ -443,6 +448,17 @@ def _list_changes(old: list[Any], new: list[Any], shape: Shape) -> _Changes:
         elif not same_json(was[0], now[0]):
             _note(element, was[0], now[0], shape.element, found)
     return found
+
+
+def _aligned(old: list[Any], new: list[Any], shape: Shape) -> dict[str, tuple[Any, Any]] | None:
+    """The entries of both by element, if both have the same ones in the same order, each once; else None."""
+    pairs: dict[str, tuple[Any, Any]] = {}
+    for one, other in zip(old, new, strict=True):
+        element = list_element(other, shape)
+        if element is None or element in pairs or (one is not other and list_element(one, shape) != element):
+            return None
+        pairs[element] = (one, other)
+    return pairs
 
 
 def _by_element(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
