@@ -30,8 +30,7 @@ MAX_PAGES = 1000
 """The most requests for one list, including those for pages whose token expired."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """A change of one object: ``old`` is None if it was added, ``new`` is None if it was deleted."""
 
     old: Obj | None

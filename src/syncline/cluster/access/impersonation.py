@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote
 
+import msgspec
+
 from syncline.cluster.access.authz import SUPERUSERS, Decision, forbidden
 from syncline.cluster.access.rbac import Attributes, go_quoted
 from syncline.cluster.access.users import ANONYMOUS, UserInfo, service_account_user
@@ -113,11 +115,11 @@ class Impersonation:
 
     def _require(self, mode: _Mode, caller: UserInfo, wanted: UserInfo, does: Attributes) -> None:
         if mode.name:
-            self._one(caller, replace(does, verb=f"impersonate-on:{mode.name}:{does.verb}"))
+            self._one(caller, msgspec.structs.replace(does, verb=f"impersonate-on:{mode.name}:{does.verb}"))
             _check(mode, caller, wanted)
         for several in _needed(mode, wanted):
             if mode.name and len(several) >= MANY:
-                any_of = replace(several[0], name=ALL, subresource=several[0].subresource and ALL)
+                any_of = msgspec.structs.replace(several[0], name=ALL, subresource=several[0].subresource and ALL)
                 if self._authorize(caller, any_of).allowed:
                     continue
             for each in several:
@@ -152,7 +154,7 @@ def _check(mode: _Mode, caller: UserInfo, wanted: UserInfo) -> None:
     if "" in wanted.groups:
         raise forbidden(caller, group, "impersonating the empty string group is not allowed")
     if SUPERUSERS in wanted.groups:
-        named = replace(group, name=SUPERUSERS)
+        named = msgspec.structs.replace(group, name=SUPERUSERS)
         raise forbidden(caller, named, "impersonating the system:masters group is not allowed")
     for key, values in wanted.extra.items():
         problem = _extra_problem(key, values)

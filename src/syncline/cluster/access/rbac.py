@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from syncline.kube.objects import Obj, labels_of, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
 
 ALL = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(msgspec.Struct, frozen=True):
     """Attributes of a request. A resource request has ``resource``; any other has only ``verb`` and ``path``."""
 
     verb: str

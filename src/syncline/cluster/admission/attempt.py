@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from syncline.base.entropy import Entropy
 from syncline.cluster.access.users import UserInfo
@@ -17,8 +18,7 @@ def _unheard(*said: str) -> None:
     """Ignore a warning; the default of attempts without a listener."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """``verb`` is create, update or delete; ``name`` is empty for a generated one, and then ``called`` is used in
     refusals. ``warn`` adds a warning for the caller, ``annotate`` an entry for the audit log."""
 

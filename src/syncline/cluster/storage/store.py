@@ -14,7 +14,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from operator import attrgetter
@@ -125,8 +124,7 @@ def _split(obj: Obj, name: str) -> tuple[bytes, bytes]:
     return first, second
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stored:
+class Stored(msgspec.Struct, frozen=True, eq=False):
     """One object at one revision. ``raw`` is its JSON including ``metadata.resourceVersion``."""
 
     key: Key
@@ -142,12 +140,12 @@ class Stored:
         obj = self._decoded
         if obj is None:
             obj = in_pieces(self.raw)
-            object.__setattr__(self, "_decoded", obj)
+            msgspec.structs.force_setattr(self, "_decoded", obj)
         return obj
 
     def forget(self) -> None:
         """Drop the decoded form: it is six times larger than the bytes, and history is rarely read."""
-        object.__setattr__(self, "_decoded", None)
+        msgspec.structs.force_setattr(self, "_decoded", None)
 
     @classmethod
     def of(cls, key: Key, revision: int, obj: Obj, encoded: Encoded | None = None) -> Stored:
@@ -164,8 +162,7 @@ class Stored:
         return cls(key, revision, raw, head.uid, head.labels or {})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Event:
+class Event(msgspec.Struct, frozen=True, eq=False):
     """One change. For DELETED, ``stored`` is the last state, stamped with the revision of the deletion."""
 
     revision: int

@@ -232,8 +232,7 @@ class Validation:
     IGNORE = "Ignore"
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True):
     """Options of create, update and patch. ``manager`` is never empty: it defaults to the user agent."""
 
     dry_run: bool

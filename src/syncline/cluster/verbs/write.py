@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -48,8 +47,7 @@ _UNNAMED_GROUPS = frozenset({"events.k8s.io"})
 """Groups that refusals omit from the kind, because their strategies are those of the core group."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """``obj`` is in the served version. ``stored`` is None for dry runs and for objects that the write removed."""
 
     obj: Obj
@@ -141,7 +139,7 @@ def insert(x: Exchange, obj: Obj, options: WriteOptions, *, owned: bool = False)
     causes = aside(_judged, obj, sent, strategy.validate_create)
     refuse_invalid(resource, name, admission.causes_of_create(attempt, obj) + causes)
     if not attempt.name:
-        attempt = replace(attempt, called=name)
+        attempt = msgspec.structs.replace(attempt, called=name)
     admission.check_create(attempt, obj)
     if asked:
         subject = admitting.subject_of(x, "CREATE", name, dry_run=options.dry_run)
@@ -307,8 +305,7 @@ def _owners(x: Exchange, old: Obj | None, new: Obj, options: WriteOptions, given
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(msgspec.Struct, frozen=True):
     """An object in its stored version, already encoded if that takes long."""
 
     obj: Obj

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from syncline.base.clock import parse_time
 from syncline.kube.objects import Obj
 from syncline.kube.schema.fieldcauses import quoted
@@ -50,8 +52,7 @@ _WITHOUT_MICROSECONDS = re.compile(r"[^.]*T\d\d:\d\d:\d\d(?!\.\d{6})(.*)")
 """An instant that MicroTime does not read: it wants six digits of a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(msgspec.Struct, frozen=True):
     """A decoded object. ``obj`` is the input itself if nothing was dropped.
 
     ``errors`` are refusals, the one that Go would report first; ``unknown`` are texts for strict decoding.

@@ -472,7 +472,7 @@ def _by_element(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
 
 def _everything(value: Any, shape: Shape) -> FieldSet:
     """The subtree of a value that is wholly new or wholly gone: every level of it is a member."""
-    if type(value) is not dict and type(value) is not list:
+    if value is None or isinstance(value, (str, int, float)):
         return {}
     children: FieldSet = {}
     if _granular_map(value, shape):

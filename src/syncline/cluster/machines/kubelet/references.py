@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from syncline.control.cache import Snapshot
 from syncline.kube.objects import Obj, ObjectRef, dig, namespace_of
 
@@ -17,8 +19,7 @@ CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 """Fields of a pod's spec."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """A reference to a ConfigMap or Secret, and to some of its keys."""
 
     kind: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Protocol
+
+import msgspec
 
 from syncline.base.entropy import Entropy
 from syncline.cluster.validation.engine import names
@@ -30,8 +31,7 @@ from syncline.kube.objects import Obj, dig
 IMMUTABLE = "field is immutable"
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """The user and time of a write, and the source of new ids."""
 
     now: datetime
@@ -39,7 +39,7 @@ class Context:
     user: str = ""
     groups: tuple[str, ...] = ()
     uid: str = ""
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 class Strategy(Protocol):

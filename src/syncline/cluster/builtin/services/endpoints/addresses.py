@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from syncline.cluster.builtin.pods import is_finished, is_ready
 from syncline.kube.objects import Obj, dig, is_terminating, name_of, namespace_of, uid_of
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+class Backend(msgspec.Struct, frozen=True):
     """A pod with an address."""
 
     pod: Obj
