@@ -103,6 +103,8 @@ class Explorer(Generic[W]):
     kinds: Mapping[str, Kind]
     states: Callable[[W], Looks] | None = None
     """Returns what takes fingerprints of a world (``fingerprint.py``); None: states are not compared."""
+    strict: frozenset[str] = frozenset()
+    """Kinds of faults after which every law is judged as without faults; after others some are not, for all alike."""
     rests: bool = True
     """Judge each world at rest, too; False: a schedule ends when it is done, and laws of rest are not checked."""
 
@@ -137,8 +139,7 @@ class Explorer(Generic[W]):
         ``take`` receives the place and the verdict of each, in no order."""
         name = schedules[0].scenario
         scene = self.scenes[name]
-        kinds = {fault.kind for schedule in schedules for fault in schedule.faults}
-        known = _States(self.states(world) if self.states is not None else None, [self.kinds[kind] for kind in kinds])
+        known = _States(self.states(world) if self.states is not None else None, self.strict)
         gc.collect()
         gc.freeze()
 
@@ -196,7 +197,8 @@ class Explorer(Generic[W]):
         true of the schedule; ``take`` receives the verdicts of all."""
         scene = self.scenes[name]
         world, names = scene.world(), list(kinds)
-        known = _States(self.states(world) if self.states is not None else None, [self.kinds[kind] for kind in names])
+        single = [self.kinds[kind] for kind in names]
+        known = _States(self.states(world) if self.states is not None else None, self.strict, single)
         gc.collect()
         gc.freeze()
 
@@ -314,10 +316,11 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
 
 # -- states -----------------------------------------------------------------------------------------------------------
 
-_Left = tuple[int, int, float]
-"""What was left to a schedule from a state on: its writes to the API, changes of machines, and virtual seconds."""
-_Noted = tuple[str, str, int, int, float]
-"""A state: fingerprint and kinds of faults that struck; writes and changes so far, and when it was."""
+_Left = tuple[int, int, float, int, int]
+"""What was left to a schedule from a state on: its writes to the API, changes of machines, and virtual seconds; and the
+writes and changes from the first state of the undisturbed run on."""
+_Noted = tuple[str, bool, int, int, float]
+"""A state: fingerprint, and whether laws are milder in it; writes and changes so far, and when it was."""
 
 
 class _Met(BaseException):
@@ -331,19 +334,21 @@ class _Met(BaseException):
 class _States:
     """The states that schedules which held were in, with what was left to them.
 
-    States are kept by the kinds of faults that struck, as the laws may be milder after some: a branch meets those of
-    its own kinds, and those of the undisturbed run."""
+    After some kinds of faults the laws are milder: what held by these says nothing of a branch that is judged by all.
+    ``single``: kinds of which each is tried at each step of the undisturbed run."""
 
-    def __init__(self, looks: Looks | None = None, kinds: Sequence[Kind] = ()) -> None:
-        self._looks, self._kinds = looks, kinds
-        self._left: dict[tuple[str, str], _Left] = {}
-        self._learnt: list[tuple[str, str, _Left]] = []
+    def __init__(
+        self, looks: Looks | None = None, strict: frozenset[str] = frozenset(), single: Sequence[Kind] = ()
+    ) -> None:
+        self._looks, self._strict, self._single = looks, strict, single
+        self._left: dict[tuple[str, bool], _Left] = {}
+        self._learnt: list[tuple[str, bool, _Left]] = []
         """Those of branches of this run."""
         self._mine: list[_Noted] = []
         """Those of this run itself."""
         self._world: Rehearsed | None = None
         self._began_s = 0.0
-        self._ahead: _Left = (0, 0, 0.0)
+        self._ahead: _Left = (0, 0, 0.0, 0, 0)
         """What was left from the state at which this run ended."""
 
     def __len__(self) -> int:
@@ -353,8 +358,8 @@ class _States:
         world, taken = self._world, self._looks.take() if self._looks is not None else None
         if world is None or taken is None or not world.ledger.watching or world.ledger.broken:
             return None
-        kinds = ",".join(sorted({fault.kind for fault, _ in world.injector.fired}))
-        return taken.hex(), kinds, *_counted(world), world.clock.now().timestamp()
+        milder = any(fault.kind not in self._strict for fault, _ in world.injector.fired)
+        return taken.hex(), milder, *_counted(world), world.clock.now().timestamp()
 
     def _look(self, world: Rehearsed, look: Callable[[], object]) -> None:
         if self._looks is not None:
@@ -384,7 +389,7 @@ class _States:
             state = self._state()
             if state is None or world.injector.faults:
                 return
-            left = self._left.get((state[0], "")) or self._left.get((state[0], state[1]))
+            left = self._left.get((state[0], False)) or (self._left.get((state[0], True)) if state[1] else None)
             if left is None:
                 self._mine.append(state)
             elif not runs_on and len(world.injector.steps.log) - began <= MOST_WRITES:
@@ -399,15 +404,15 @@ class _States:
         injector = world.injector
         struck = tuple(f"{fault} met {step}" for fault, step in injector.fired)
         self._ahead = met.left
-        writes, changes, left_s = met.left
+        writes, changes, left_s, *settled = met.left
         took_s = world.clock.now().timestamp() - self._began_s + left_s
         steps = len(injector.steps.log) + writes + changes
         checks = sum(world.ledger.checked.values())
-        places = {False: writes, True: changes}
-        same = sum(count for on_host, count in places.items() for kind in self._kinds if kind.fits(on_host=on_host))
+        places = zip(settled, (False, True), strict=True)
+        same = sum(count for count, on_host in places for kind in self._single if kind.fits(on_host=on_host))
         return Verdict("", {}, took_s, steps, struck, checks, merged=True, same=same)
 
-    def report(self, verdict: Verdict) -> list[tuple[str, str, _Left]]:
+    def report(self, verdict: Verdict) -> list[tuple[str, bool, _Left]]:
         """Return the states of this run, with what was left to it, and those of its branches. Of a run that did not
         hold: only these."""
         world = self._world
@@ -416,15 +421,17 @@ class _States:
         writes, changes = (so_far + left for so_far, left in zip(_counted(world), self._ahead[:2], strict=True))
         ended_s = self._began_s + verdict.took_s
         mine = self._mine if verdict.held else ()
-        return self._learnt + [
-            (digest, kinds, (writes - before, changes - changed, max(ended_s - at_s, 0.0)))
-            for digest, kinds, before, changed, at_s in mine
-        ]
+        found = list(self._learnt)
+        for digest, milder, before, changed, at_s in mine:
+            left = (writes - before, changes - changed)
+            settled = self._ahead[3:] if world.injector.fired else left
+            found.append((digest, milder, (*left, max(ended_s - at_s, 0.0), *settled)))
+        return found
 
     def learn(self, found: Iterable[Any]) -> None:
-        for digest, kinds, left in found:
-            self._left.setdefault((digest, kinds), tuple(left))
-            self._learnt.append((digest, kinds, tuple(left)))
+        for digest, milder, left in found:
+            self._left.setdefault((digest, milder), tuple(left))
+            self._learnt.append((digest, milder, tuple(left)))
 
 
 def _counted(world: Rehearsed) -> tuple[int, int]:
@@ -494,7 +501,7 @@ class _Fork:
 
 
 def _forked(schedule: Schedule, run: Callable[[], Verdict], known: _States | None = None) -> Verdict:
-    fork = _Fork(known or _States(), lambda _verdict: None)
+    fork = _Fork(_States() if known is None else known, lambda _verdict: None)
     return fork.child(schedule) or fork.ended(run)
 
 

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.machineconfig.faults.foretold import QUIET
 from tests.machineconfig.faults.schedule import KINDS
 from tests.machineconfig.faults.world import CONFIGS, FaultWorld
 from tests.machineconfig.rendering import files, machine_config, pool
@@ -201,4 +202,4 @@ def traced(world: FaultWorld) -> Trace:
     return trace
 
 
-EXPLORER = Explorer(STORIES, KINDS, _states)
+EXPLORER = Explorer(STORIES, KINDS, _states, QUIET)
