@@ -349,7 +349,7 @@ class _States:
         self._world: Rehearsed | None = None
         self._began_s = 0.0
         self._ahead: _Left = (0, 0, 0.0, 0, 0)
-        """What was left from the state at which this run ended."""
+        """What was left from the state at which this run ended; of one that runs on, only the last two."""
 
     def __len__(self) -> int:
         return len(self._left)
@@ -383,7 +383,7 @@ class _States:
         """End this run with :class:`_Met` in a known state; one in :data:`SAMPLED` runs on."""
         runs_on = crc32(str(schedule).encode()) % SAMPLED == 0
         began = len(world.injector.steps.log)
-        self._mine, self._learnt = [], []
+        self._mine, self._learnt, self._ahead = [], [], (0, 0, 0.0, 0, 0)
 
         def look() -> None:
             state = self._state()
@@ -392,7 +392,10 @@ class _States:
             left = self._left.get((state[0], False)) or (self._left.get((state[0], True)) if state[1] else None)
             if left is None:
                 self._mine.append(state)
-            elif not runs_on and len(world.injector.steps.log) - began <= MOST_WRITES:
+                return
+            if not any(self._ahead):
+                self._ahead = (0, 0, 0.0, *left[3:])
+            if not runs_on and len(world.injector.steps.log) - began <= MOST_WRITES:
                 raise _Met(left)
 
         self._look(world, look)
