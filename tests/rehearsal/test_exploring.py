@@ -93,7 +93,7 @@ def test_an_exploration_goes_on_where_it_was_killed(tmp_path: Path) -> None:
     [
         ("", "found 0 lines; allowed: one such as"),
         ("rehearsal; flood@3\n", "'flood@3' is no fault such as kill@12"),
-        ("rehearsal; clock+3600@3\n", "is no fault such as kill@12"),
+        ("rehearsal; power@3\n", "is no fault such as kill@12"),
         (f"rehearsal; {', '.join(f'kill@{n}' for n in range(1, 60))}\n", "found 59 faults; allowed: at most 50"),
     ],
 )

@@ -5,6 +5,7 @@ Those of hooks are in ``examples/tested-shop``, which ``test_scenarios.py`` play
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,14 @@ from syncline.base.clock import VirtualClock
 from syncline.cluster.machines.machine import MachineSpec
 from syncline.cluster.machines.simulated import Machines
 from syncline.machineconfig.agent.host import HostError
+from syncline.rehearsal.answer.answer import Outcome
+from syncline.rehearsal.given.files import Files
+from syncline.rehearsal.given.world import parse_world
+from syncline.rehearsal.playing import Asked
+from syncline.rehearsal.record import Record
+from syncline.rehearsal.rehearsing import Rehearsal, Settings
 from syncline.rehearsal.scenario import ScenarioError
+from syncline.rehearsal.testing.mishaps import faults_of
 from syncline.rehearsal.testing.reading import read_cases
 from syncline.rehearsal.testing.running import run_case
 
@@ -122,6 +130,21 @@ SCENES = {
             "{object: app/shop, at: 5m, must: \"object.status.operationState.startedAt.startsWith('2026-01-01T03:')\"}",
         ],
     ),
+    "a schedule strikes beside a fault that lasts and one that waits for a state": (
+        MAP,
+        NODES + "  faults: 'kill@2, lost-answer@4'\n",
+        [
+            "{at: 1m, fault: {partition: gitops, for: 20m}}",
+            "{once: {object: ConfigMap/colours, is: {data.sky: red}}, fault: {partition: gitops, for: 30m}}",
+            RED,
+            RED.replace("red", "green").replace("2m", "23m"),
+        ],
+        [
+            "{object: ConfigMap/colours, is: {data.sky: blue}, at: 20m}",
+            "{object: ConfigMap/colours, is: {data.sky: red}, at: 50m}",
+            "{object: ConfigMap/colours, is: {data.sky: green}, within: 60m}",
+        ],
+    ),
     "an image that takes long to pull is not ready until then": (
         WEB,
         NODES,
@@ -179,6 +202,83 @@ def test_faults(scene: str, tmp_path: Path) -> None:
     (case,) = read_cases(file)
     result = run_case(case, 1, tmp_path / "scratch")
     assert result.passed, (result.error, result.failures)
+
+
+HOOK = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, annotations: {argocd.argoproj.io/hook: PreSync}}
+spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: migrate, image: migrate}]}}}
+"""
+TWO, POOLS = "nodes: [{name: node, count: 2}]\n", POOL.partition(": ")[2][1:-2].replace(", nodes", "\nnodes") + "\n"
+LATE = {
+    "{fault: {slowPull: '*', takes: 10m, for: 1h}}": (WEB, TWO, 600),
+    "{fault: {partition: gitops, for: 10m}}": (MAP, TWO, 600),
+    "{fault: {failedBoot: worker, for: 30m}}": (FILE, POOLS, 1800),
+    "{fault: {fullDisk: worker, for: 30m}}": (FILE, POOLS, 1800),
+    "{fault: {partition: machine-config, for: 30m}}": (FILE, POOLS, 1800),
+    "{fault: {webhookDown: default/guard, for: 3m}}": (MAP, f"{TWO}objects: [guard.yaml]\n", 180),
+}
+"""By a fault of ``rehearse --faults FILE``: what is rehearsed, where, and how many seconds it lasts at least."""
+
+
+def rehearsed(faults: str, manifests: str, world: str, scratch: Path) -> tuple[Outcome, float | None, Record]:
+    objects = {"guard.yaml": GUARD.encode()} if "guard.yaml" in world else {}
+    given = parse_world(world, Path("world.yaml"), Files(objects))
+    asked = Asked("shop", Files({"shop.yaml": manifests.encode()}), given, namespace="shop")
+    schedule, mishaps = faults_of(faults, "faults")
+    asked = replace(asked, schedule=schedule, mishaps=mishaps)
+    answer, record = Rehearsal(Settings(ranged=False, cures=False), scratch)._one(asked)
+    return answer.outcome, answer.done_s, record
+
+
+@pytest.mark.parametrize("fault", LATE)
+def test_a_rehearsed_commit_waits_for_what_a_file_of_faults_has_broken(fault: str, tmp_path: Path) -> None:
+    manifests, world, least_s = LATE[fault]
+    outcome, done_s, _ = rehearsed(f"when: [{fault}]\n", manifests, world, tmp_path)
+    assert outcome is Outcome.SAFE and done_s is not None and least_s <= done_s < least_s + 1500
+
+
+@pytest.mark.parametrize(
+    ("fault", "ends"),
+    [
+        ("hookFails: shop/migrate", Outcome.SAFE),
+        ("hookFails: shop/migrate, times: 100", Outcome.FAILED),
+        ("hookHangs: shop/migrate", Outcome.BLOCKED),
+    ],
+    ids=["one that fails is tried again, and breaks no law", "it may fail each time", "it may hang"],
+)
+def test_a_rehearsed_hook_fails_or_hangs(fault: str, ends: Outcome, tmp_path: Path) -> None:
+    assert rehearsed(f"when: [{{fault: {{{fault}}}}}]\n", f"{HOOK}---\n{MAP}", TWO, tmp_path)[0] is ends
+
+
+def test_a_rehearsed_node_that_is_cut_off_and_a_clock_that_is_ahead_show_in_the_record(tmp_path: Path) -> None:
+    """Together with a schedule, whose deaths leave the clock as it is."""
+    lasting = "{fault: {clock: gitops, by: 3h}}, {fault: {partition: node-1, for: 30m}}"
+    faults = f"faults: kill@2, stood-still@3, away@5\nwhen: [{lasting}]\n"
+    outcome, _, record = rehearsed(faults, MAP, TWO, tmp_path)
+    assert outcome is Outcome.SAFE
+    starts = {str(one.obj.get("status", {}).get("operationState", {}).get("startedAt")) for one in record.versions}
+    assert [one for one in starts if one.startswith("2026-01-01T03:")]
+    nodes = [one.obj for one in record.versions if one.ref.kind == "Node" and one.ref.name == "node-1"]
+    conditions = [one for node in nodes for one in node["status"].get("conditions", ()) if one["type"] == "Ready"]
+    assert "Unknown" in {one["status"] for one in conditions} and conditions[-1]["status"] == "True"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("when: [{fault: {fullDisk: a, takes: 1m}}]\n", "when[0].fault: found the key 'takes'"),
+        ("faults: boom@1\n", "'boom@1' is no fault such as kill@12"),
+        ("when: [{commit: {}}]\n", "when[0]: found the key 'commit'; allowed: at, fault"),
+        ("faults: kill@1\nwhen: {}\n", "when: found {}; allowed: a list"),
+        (f"when: [{', '.join(['{fault: {fullDisk: a}}'] * 51)}]\n", "found 51 faults; allowed: at most 50"),
+    ],
+)
+def test_a_file_of_faults_that_is_written_wrongly_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        faults_of(text, "faults.yaml")
+    assert said in str(error.value) and "faults.yaml" in str(error.value)
 
 
 @pytest.mark.parametrize(

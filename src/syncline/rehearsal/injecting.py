@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from syncline.control.loop import ControlLoop
-from syncline.kube.client import Response
+from syncline.kube.client import Request, Response
 from syncline.kube.errors import ApiError, Conflict, InternalError, TooManyRequests, Unavailable
 from syncline.rehearsal.faults import Fault, Kind
 from syncline.rehearsal.seams import Agenda, Armed, Killed, SkewedActor, SkewedClock, Step, Steps
@@ -149,11 +149,15 @@ class Injector:
         if fault.kind == "kill-before":
             raise Death(step.who)
         if fault.kind == "stood-still":
-            late = self.processes[step.who].transport.writing
+            late = self.writing(step.who)
             assert late is not None, "it strikes at writes"
             self.agenda.after(self.heals_s(fault), lambda: self._world.admin.send(late))
             raise Death(step.who)
         return self._room.struck_before(fault, step)
+
+    def writing(self, who: str) -> Request | None:
+        """Return the write of a process that is in progress."""
+        return self.processes[who].transport.writing
 
     def arm(self, who: str, name: str, times: int) -> None:
         """Let the transport of a process, if it runs, fail ``times`` times."""

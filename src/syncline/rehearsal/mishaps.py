@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
@@ -18,6 +19,7 @@ from syncline.kube.client import PatchType, Request, Response, Transport
 from syncline.kube.errors import Unavailable
 from syncline.kube.objects import Obj, annotations_of, dig, namespace_of, owner_references, uid_of
 from syncline.kube.schema.extensions import SIMULATED_SERVER, SIMULATED_WEBHOOKS
+from syncline.kube.text.durations import format_duration
 from syncline.kube.transport.outbound import Stream
 from syncline.rehearsal.scenario import ScenarioError
 from syncline.rehearsal.seams import SkewedClock, SkewedWay
@@ -55,6 +57,30 @@ class Mishap:
     seconds: float = 0.0
     times: int = 1
 
+    @property
+    def of_process(self) -> bool:
+        """Whether it strikes a process of controllers, and not a machine or what runs there."""
+        return self.kind in (Kind.PARTITION, Kind.CLOCK) and self.target in PROCESSES
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A mishap that strikes ``at`` a time after the commit (0: right before it), for ``lasts``; None: to the end."""
+
+    mishap: Mishap
+    at: timedelta
+    lasts: timedelta | None = None
+
+    def __str__(self) -> str:
+        lasts = f" for {format_duration(self.lasts)}" if self.lasts is not None else ""
+        return f"{self.mishap.kind} {self.mishap.target} at +{format_duration(self.at)}{lasts}"
+
+    def moments(self) -> Iterator[tuple[timedelta, bool, Mishap]]:
+        """Yield when it strikes, and (True) heals."""
+        yield self.at, False, self.mishap
+        if self.lasts is not None:
+            yield self.at + self.lasts, True, self.mishap
+
 
 # -- the way between a process and the API ---------------------------------------------------------------------------
 
@@ -62,14 +88,14 @@ class Mishap:
 class Partition(SkewedWay):
     """The way of a process; while it is cut, nothing goes through, and its watches break."""
 
-    def __init__(self, inner: Transport, clock: SkewedClock) -> None:
+    def __init__(self, inner: Transport, clock: SkewedClock, *, is_cut: bool = False) -> None:
         super().__init__(clock)
         self._inner = inner
-        self._is_cut = False
+        self.is_cut = is_cut
         self._streams: list[_Line] = []
 
     def send(self, request: Request) -> Response:
-        if self._is_cut:
+        if self.is_cut:
             return Response.refused(Unavailable("the API is not reached (partition)"))
         answer = self._inner.send(request)
         if answer.stream is not None:
@@ -80,7 +106,7 @@ class Partition(SkewedWay):
         return answer
 
     def cut(self, is_cut: bool) -> None:
-        self._is_cut = is_cut
+        self.is_cut = is_cut
         streams, self._streams = self._streams, []
         for line in streams:
             line.tear()
@@ -124,33 +150,16 @@ class _Line:
 
 @dataclass
 class Mishaps:
-    """The mishaps of one world. Those of processes need :meth:`begin`, which starts them again."""
+    """The mishaps of one world. ``partitions``: the ways of its processes that can be cut, by name."""
 
     world: World
-    partitions: dict[str, Partition] = field(default_factory=dict)
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
     _behaving: dict[Mishap, Callable[[Obj], Mapping[str, str]]] = field(default_factory=dict)
     _booting: dict[str, int] = field(default_factory=dict)
     """Boots that are still to fail, by node."""
 
-    def begin(self, *, machine_config: bool) -> None:
-        """Start the processes of the controllers again, behind ways that can be cut."""
-        self.world.start_gitops(lambda inner: self._way(GITOPS, inner))
-        if machine_config:
-            self.world.start_machine_config(lambda inner: self._way(MACHINES, inner))
-
-    def _way(self, who: str, inner: Transport) -> Transport:
-        self.partitions[who] = Partition(inner, SkewedClock(self.world.clock))
-        return self.partitions[who]
-
-    def strike(self, mishap: Mishap) -> None:
-        """Let it happen from now on. Raises ScenarioError if there is no such target."""
-        self._switch(mishap, on=True)
-
-    def heal(self, mishap: Mishap) -> None:
-        """End it."""
-        self._switch(mishap, on=False)
-
-    def _switch(self, mishap: Mishap, *, on: bool) -> None:
+    def switch(self, mishap: Mishap, *, on: bool) -> None:
+        """Let it happen from now on, or end it. Raises ScenarioError if there is no such target."""
         match mishap.kind:
             case Kind.PARTITION:
                 self._cut(mishap.target, on=on)

@@ -53,6 +53,7 @@ from syncline.rehearsal.given.playbooks import addresses_of
 from syncline.rehearsal.given.state import commits_of
 from syncline.rehearsal.given.world import GivenWorld
 from syncline.rehearsal.looking import Finished, Watching
+from syncline.rehearsal.mishaps import Mishaps, Timed
 from syncline.rehearsal.record import Ending, Record, Recorder, Sample
 from syncline.rehearsal.repository import adopt_commits, commit_files
 from syncline.rehearsal.scenario import Act, Scenario, ScenarioError
@@ -124,6 +125,8 @@ class Asked:
     """The folder to deploy; empty: the Applications of the repository, or all of it."""
     schedule: Schedule | None = None
     """Faults that strike after the commit, and an order of what is ready; None: undisturbed, oldest first."""
+    mishaps: tuple[Timed, ...] = ()
+    """Faults that last for a while."""
     clone: Path | None = None
     """A repository with the commits that the state of the world names; None: they are not read."""
     turn: Turn | None = None
@@ -289,11 +292,13 @@ def _local(sources: tuple[Obj, ...], mine: tuple[Obj, ...], revisions: tuple[str
 @dataclass
 class Play:
     """A rehearsal under way. ``scratch``: a folder for the repository and its mirror. ``given``: what reads
-    repositories; None: it reads the rehearsed one."""
+    repositories; None: it reads the rehearsed one. ``processes``: something may strike the controllers as processes,
+    also without a schedule."""
 
     asked: Asked
     scratch: Path
     given: RehearsedReader | None = None
+    processes: bool = False
     samples: list[Sample] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _copies: dict[str, str] = field(default_factory=dict)
@@ -317,7 +322,9 @@ class Play:
         )
         self.notes += self.world.left_out
         self.world.playbooks = self.reader
-        self._disturbance = Disturbance(self.world, asked.schedule) if asked.schedule is not None else None
+        struck = self.processes or any(each.mishap.of_process for each in asked.mishaps)
+        apart = asked.schedule is not None or struck
+        self._disturbance = Disturbance(self.world, asked.schedule) if apart else None
         self._watching = Watching(self.world.admin, self.world.clock, application_indices(self.world.settings))
         self._finished = Finished()
         self.recorder = Recorder(self.world.clock)
@@ -590,10 +597,18 @@ class Play:
             if found.blocked or not updated:
                 yield found.cause
 
-    def disturb(self) -> None:
-        """Let the faults of the schedule strike from now on."""
-        if self._disturbance is not None:
-            self._disturbance.begin(machine_config=self.asked.world.machine_config)
+    def disturb(self) -> Mishaps:
+        """Let the faults of the schedule strike from now on; return what lets others strike."""
+        if self._disturbance is None:
+            return Mishaps(self.world)
+        self._disturbance.begin(machine_config=self.asked.world.machine_config)
+        return Mishaps(self.world, self._disturbance.partitions)
+
+    def reach(self, at: datetime) -> None:
+        """Advance to a time, if it is to come."""
+        left = at - self.world.clock.now()
+        if left > timedelta(0):
+            self.run(left, whole=True)
 
     @property
     def steps(self) -> int:
@@ -625,12 +640,20 @@ def play(asked: Asked, scratch: Path) -> Record:
     run = Play(asked, scratch)
     run.prepare()
     began = run.world.clock.now()
-    run.disturb()
+    mishaps = run.disturb()
+    moments = sorted((one for each in asked.mishaps for one in each.moments()), key=lambda one: one[0])
+    for at, heals, mishap in moments:
+        if not at:
+            mishaps.switch(mishap, on=not heals)
     run.commit(asked.files)
     if asked.turn is not None:
         run.run(asked.turn.at)
         run.turn(asked.turn.then)
-    ending, done = run.run(asked.until)
+    for at, heals, mishap in moments:
+        if timedelta(0) < at < asked.until:
+            run.reach(began + at)
+            mishaps.switch(mishap, on=not heals)
+    ending, done = run.run(asked.until - (run.world.clock.now() - began) if moments else asked.until)
     return run.record(began, ending, done)
 
 

@@ -72,8 +72,9 @@ class Rehearsal:
             assumed=(*asked.world.assumed, *asked.applications.assumed),
             laws=laws_of(asked.files, self.settings.without, self.settings.more),
         )
-        if asked.schedule is not None:
-            found = replace(found, schedule=str(asked.schedule))
+        faults = [str(each) for each in (asked.schedule, *asked.mishaps) if each is not None]
+        if faults:
+            found = replace(found, schedule="; ".join(faults))
         return found, record
 
     def _ranged(self, asked: Asked, found: Answer) -> Answer:

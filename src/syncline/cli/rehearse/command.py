@@ -20,7 +20,6 @@ from syncline.cli.views.rehearsal.text import describe_answer, describe_compared
 from syncline.kube.text.durations import DurationError, format_duration, parse_duration
 from syncline.rehearsal.answer.answer import Answer
 from syncline.rehearsal.answer.pythonlaws import python_laws
-from syncline.rehearsal.disturbing import read_faults
 from syncline.rehearsal.exploring import Bounds, Course, question_of
 from syncline.rehearsal.fleet.given import is_fleet
 from syncline.rehearsal.given.demonstration import demonstration
@@ -34,6 +33,7 @@ from syncline.rehearsal.playing import Asked, Then, Turn
 from syncline.rehearsal.rehearsing import Settings, rehearse
 from syncline.rehearsal.repository import files_at, origins_of
 from syncline.rehearsal.scenario import ScenarioError
+from syncline.rehearsal.testing.mishaps import faults_of
 from syncline.rehearsal.testing.reading import root_of
 
 MAX_REVISIONS = 2
@@ -69,7 +69,7 @@ MAX_SCHEDULES, MAX_FAULTS_FILE = 1_000_000, 65_536
 @click.option("--budget", default="", metavar="60s", help="Time for --explore; alone: as many schedules as fit.")
 @click.option("--processes", type=click.IntRange(1, MAX_PROCESSES), default=2, help="Of --explore, at a time.")
 @click.option("--resume", type=click.Path(path_type=Path), default=None, help="A file that keeps what --explore did.")
-@click.option("--faults", type=click.Path(path_type=Path), default=None, help="A file with one schedule of faults.")
+@click.option("--faults", type=click.Path(path_type=Path), default=None, help="A file with faults.")
 @click.option("--at", "middle", default="", metavar="5m", help="Compare: abort then, roll back then (--after), go on.")
 @click.option("--until", default="24h", show_default=True, help="Virtual time after which it ends.")
 @click.option("--laws", type=click.Path(path_type=Path), default=None, help="A file of yours with laws in Python.")
@@ -137,7 +137,11 @@ def rehearse_command(
         more = python_laws(laws, root_of(path or Path())) if laws is not None else ()
         settings = Settings(without, cures=not no_cures, ranged=not no_range, explore=bounds, more=more, report=_report)
         limit = read_duration("--until", until, MAX_UNTIL)
-        schedule = read_faults(_text(faults), str(faults)) if faults is not None else None
+        schedule, mishaps = faults_of(_text(faults), str(faults)) if faults is not None else (None, ())
+        if mishaps and middle:
+            raise click.UsageError("--at goes with a schedule of faults, not with faults that last")
+        if late := next((each for each in mishaps if each.at >= limit), None):
+            raise ScenarioError(f"--faults {faults}: {late}; allowed: before --until {until}", usage=True)
         copies = {url: read_files(place) for url, place in folders_of(repositories).items()}
         if path is not None and world_file is not None and is_fleet(world_file):
             given = dict(zip(WHY_NOT, (bounds, resume, middle, folder, catalogs, namespace), strict=False))
@@ -152,7 +156,8 @@ def rehearse_command(
                 asked = replace(asked, name=plain_name(Path(folder))) if folder else asked
                 timed = _timed(asked.world, measured)
                 asked = replace(asked, world=replace(timed, catalogs=_catalogs(catalogs), repositories=copies))
-                asked = replace(asked, path=folder, namespace=namespace, seed=seed, until=limit, schedule=schedule)
+                asked = replace(asked, path=folder, namespace=namespace, seed=seed, until=limit)
+                asked = replace(asked, schedule=schedule, mishaps=mishaps)
                 several += _turned(asked, read_duration("--at", middle, MAX_UNTIL)) if middle else [(revision, asked)]
             names = [name for name, _ in several]
             if resume is not None and bounds is not None:
@@ -284,7 +289,7 @@ def _bounds(explore: int | None, budget: str, processes: int) -> Bounds | None:
 
 def _text(file: Path) -> str:
     if not file.is_file() or file.stat().st_size > MAX_FAULTS_FILE:
-        said = f"--faults {file}: allowed: a file of at most {MAX_FAULTS_FILE} bytes with one schedule"
+        said = f"--faults {file}: allowed: a file of at most {MAX_FAULTS_FILE} bytes with faults"
         raise ScenarioError(said, usage=True)
     return file.read_text("utf-8", "replace")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 
 from syncline.apply.annotations import is_hook
 from syncline.kube.kinds.argoproj import APPLICATION
@@ -87,8 +88,9 @@ def _hook_twice(record: Record) -> Iterator[Finding]:
             made.setdefault(uid, version.at)
             if _is_complete(version.obj):
                 done.setdefault(uid, version.at)
-        for (_, first), (uid, again) in zip(list(made.items()), list(made.items())[1:], strict=False):
-            if any(began <= first and again <= ended for began, ended in spans) and done:
+        for (before, first), (uid, again) in pairwise(made.items()):
+            succeeded = before in done and done[before] <= again  # one that failed may be tried again
+            if succeeded and any(began <= first and again <= ended for began, ended in spans):
                 yield Finding(
                     again, f"hook {ref.kind} {ref.namespace}/{ref.name} runs again in the same sync ({uid[:8]})"
                 )

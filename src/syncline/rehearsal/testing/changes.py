@@ -15,7 +15,6 @@ from syncline.kube.yaml.loading import YamlError, load_all
 from syncline.rehearsal.cures.editing import REMOVED, Edit, edited
 from syncline.rehearsal.fields import Field
 from syncline.rehearsal.given.files import Files, read_files
-from syncline.rehearsal.mishaps import PROCESSES, Kind
 from syncline.rehearsal.paths import keys_of, place_of
 from syncline.rehearsal.repository import files_at
 from syncline.rehearsal.scenario import Delete, Patching
@@ -75,12 +74,6 @@ def _faults(one: Field, when: timedelta, text: str) -> tuple[Happening, ...]:
 
 def _once(one: Field) -> State | None:
     return None if one["once"].value is None else once(one["once"])
-
-
-def of_process(happening: Happening) -> bool:
-    """Return whether a fault strikes a process of controllers, which is started again for it."""
-    struck = happening.change.mishap if isinstance(happening.change, Strike) else None
-    return struck is not None and struck.kind in (Kind.PARTITION, Kind.CLOCK) and struck.target in PROCESSES
 
 
 def _at(one: Field) -> timedelta:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,6 @@ from syncline.rehearsal.playing import Asked, Play, Then
 from syncline.rehearsal.record import Record
 from syncline.rehearsal.scenario import Act, AddNode, ScenarioError
 from syncline.rehearsal.testing.case import Acts, Commit, Happening, Strike, Sync, Terminate
-from syncline.rehearsal.testing.changes import of_process
 from syncline.rehearsal.testing.waiting import Waiting
 
 PATTERN = frozenset("*?[")
@@ -32,14 +30,12 @@ PATTERN = frozenset("*?[")
 def played(asked: Asked, happenings: tuple[Happening, ...], scratch: Path) -> Record:
     """Play it to its end. Raises ScenarioError if the world cannot be made, or something cannot happen."""
     scratch.mkdir(parents=True, exist_ok=True)
-    run = Play(asked, scratch)
+    struck = [each.change.mishap for each in happenings if isinstance(each.change, Strike)]
+    run = Play(asked, scratch, processes=any(each.of_process for each in struck))
     run.prepare()
     clock = run.world.clock
     began = clock.now()
-    run.disturb()
-    mishaps = Mishaps(run.world)
-    if any(of_process(each) for each in happenings):
-        mishaps.begin(machine_config=asked.world.machine_config)
+    mishaps = run.disturb()
     happen = partial(_happen, run, mishaps)
     timed = [each for each in happenings if each.once is None]
     first = [each for each in timed if isinstance(each.change, Strike) and not each.at]
@@ -48,20 +44,14 @@ def played(asked: Asked, happenings: tuple[Happening, ...], scratch: Path) -> Re
     waiting = Waiting(run.world, happenings, happen)
     run.commit(asked.files)
     for each in [each for each in timed if each not in first]:
-        _reach(run, began + each.at)
+        run.reach(began + each.at)
         happen(each)
     ending, done = run.run(began + asked.until - clock.now())
     while (heals := waiting.last) is not None and heals <= began + asked.until:
-        _reach(run, heals)
+        run.reach(heals)
         ending, done = run.run(began + asked.until - clock.now())
     waiting.end()
     return run.record(began, ending, done)
-
-
-def _reach(run: Play, at: datetime) -> None:
-    left = at - run.world.clock.now()
-    if left.total_seconds() > 0:
-        run.run(left, whole=True)
 
 
 def _happen(run: Play, mishaps: Mishaps, happening: Happening) -> None:
@@ -74,7 +64,7 @@ def _happen(run: Play, mishaps: Mishaps, happening: Happening) -> None:
 def _change(run: Play, mishaps: Mishaps, happening: Happening) -> None:
     match happening.change:
         case Strike(mishap=mishap, heals=heals):
-            (mishaps.heal if heals else mishaps.strike)(mishap)
+            mishaps.switch(mishap, on=not heals)
         case Commit(files=files):
             run.commit(files)
         case Acts(acts=acts):

@@ -1,12 +1,19 @@
-"""Reads a fault that strikes at a time: :func:`mishap`. Errors name the path, what was found and what is allowed."""
+"""Reads faults that strike at a time: :func:`mishap`, and a file of faults: :func:`faults_of`. Errors name the path,
+what was found and what is allowed."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
+from pathlib import Path
 
+from syncline.kube.yaml.loading import YamlError, load
+from syncline.rehearsal.disturbing import MAX_FAULTS, SCENARIO, read_faults
+from syncline.rehearsal.faults import Schedule
 from syncline.rehearsal.fields import Field
-from syncline.rehearsal.mishaps import PROCESSES, Kind, Mishap
+from syncline.rehearsal.mishaps import PROCESSES, Kind, Mishap, Timed
+from syncline.rehearsal.scenario import ScenarioError
+from syncline.rehearsal.testing.expectations import moment
 
 MAX_TIMES, MAX_TARGET = 100, 300
 MAX_TAKES, MAX_BY = timedelta(days=1), timedelta(days=365)
@@ -19,8 +26,37 @@ KEYS = {
 }
 """What a kind needs besides its target and ``for``."""
 SPACED = (Kind.HOOK_FAILS, Kind.HOOK_HANGS, Kind.WEBHOOK_DOWN)
+_KEYED = re.compile(r"^(faults|when):", re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _PATTERN = re.compile(r"[-a-z0-9.*?]{1,253}")
+
+
+def faults_of(text: str, file: str) -> tuple[Schedule | None, tuple[Timed, ...]]:
+    """Return what a file of faults names: one line with a schedule; or YAML with such a line as ``faults``, and with
+    ``when``, a list of faults that last as scenarios have them: ``{at: 5m, fault: …}``. Raises ScenarioError."""
+    if not _KEYED.search(text):
+        return read_faults(text, file), ()
+    try:
+        found = Field(Path(file), "", load(text.encode(), file=file)).known("faults", "when")
+        entries = found["when"].each()
+        if len(entries) > MAX_FAULTS:
+            raise found["when"].wrong(f"{len(entries)} faults", f"at most {MAX_FAULTS}")
+        return schedule(found["faults"]), tuple(map(_timed, entries))
+    except (YamlError, ScenarioError) as error:
+        raise ScenarioError(str(error), usage=True) from error
+
+
+def schedule(at: Field) -> Schedule | None:
+    """Return the schedule of a field, whose scenario may be left out; None: there is none. Raises ScenarioError."""
+    if at.value is None:
+        return None
+    text = at.text()
+    return read_faults(text if ";" in text else f"{SCENARIO}; {text}", f"{at.file}: {at.where}")
+
+
+def _timed(one: Field) -> Timed:
+    struck, lasts = mishap(one.known("at", "fault")["fault"])
+    return Timed(struck, moment(one["at"]) if one["at"].value is not None else timedelta(0), lasts)
 
 
 def mishap(at: Field) -> tuple[Mishap, timedelta | None]:

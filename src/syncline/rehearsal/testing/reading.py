@@ -15,8 +15,6 @@ from syncline.kube.text.durations import format_duration
 from syncline.kube.yaml.loading import YamlError, dump, load
 from syncline.rehearsal.answer.laws import RecordLaw
 from syncline.rehearsal.answer.ownlaws import FIRST_LINE, KEYS, SUFFIX, own_laws
-from syncline.rehearsal.disturbing import SCENARIO, read_faults
-from syncline.rehearsal.faults import Schedule
 from syncline.rehearsal.fields import Field
 from syncline.rehearsal.given.files import HIDDEN, Files, read_files
 from syncline.rehearsal.given.snapshotfile import read_snapshot
@@ -26,8 +24,9 @@ from syncline.rehearsal.rehearsing import laws_of
 from syncline.rehearsal.repository import files_at
 from syncline.rehearsal.scenario import ScenarioError
 from syncline.rehearsal.testing.case import Case, Expectation, Laws, Verdict
-from syncline.rehearsal.testing.changes import changed_files, happenings, of_process
+from syncline.rehearsal.testing.changes import changed_files, happenings
 from syncline.rehearsal.testing.expectations import expectation
+from syncline.rehearsal.testing.mishaps import schedule
 
 MAX_BYTES = 1024 * 1024
 MAX_FILES, MAX_CASES, MAX_EXPECTED, MAX_SEEDS, MAX_SEED = 1_000, 200, 200, 100, 1_000_000
@@ -135,7 +134,7 @@ class _Reader:
             before,
             namespace=at["namespace"].text(),
             path=at["path"].text(),
-            schedule=self._schedule(at["faults"]),
+            schedule=schedule(at["faults"]),
             until=self._until(at["until"]),
         )
         try:
@@ -144,10 +143,6 @@ class _Reader:
             raise at["repository"].wrong(repr(at["repository"].text(".")), f"a folder to deploy: {error}") from error
         laws = self._laws(at, files, folder)
         happening = happenings(at["when"], files, before, folder, self.below)
-        if asked.schedule is not None and any(of_process(each) for each in happening):
-            raise at["faults"].wrong("a schedule beside a fault of a process that lasts", "one of them in a scenario")
-        if asked.schedule is not None and any(each.once is not None for each in happening):
-            raise at["faults"].wrong("a schedule beside once", "one of them in a scenario")
         if any(each.at >= asked.until for each in happening):
             raise at["until"].wrong(repr(at["until"].text("24h")), "a time after all that happens")
         return Case(
@@ -188,12 +183,6 @@ class _Reader:
         if not _APPLICATION.fullmatch(name):
             raise at.wrong(repr(name), "at most 50 lower case letters, digits and -")
         return name
-
-    def _schedule(self, at: Field) -> Schedule | None:
-        if at.value is None:
-            return None
-        text = at.text()
-        return read_faults(text if ";" in text else f"{SCENARIO}; {text}", f"{at.file}: {at.where}")
 
     def _until(self, at: Field) -> timedelta:
         found = at.duration(UNTIL)
