@@ -12,10 +12,11 @@ from tests.rehearsal.planted.planting import BUGS, Bug
 
 from syncline.rehearsal.faults import AROUND, AT_WRITES, Schedule, by_name
 from syncline.rehearsal.guided.accesses import Place, Turn
-from syncline.rehearsal.guided.batches import Batch, Exploration
+from syncline.rehearsal.guided.batches import Batch, Exploration, begun_apart, ended_apart
 from syncline.rehearsal.guided.conflicts import Conflict, Order, conflicts
 from syncline.rehearsal.guided.drawing import BLIND, Guide
 from syncline.rehearsal.guided.keeping import Kept, KeptError
+from syncline.rehearsal.verdict import Verdict
 
 NODE, POOL = "/nodes n", "/pools p"
 SPEC, DESIRED, STATE = (
@@ -142,6 +143,20 @@ def test_exploration_finds_a_planted_bug() -> None:
     with bug.planted():
         exploration = Exploration(replace(EXPLORER, rests=False), bug.scenario, traced, size=16)
         assert next(found(exploration, 16), None) is not None
+
+
+def test_a_branch_meets_the_undisturbed_run_and_settles_what_another_fault_makes_of_it() -> None:
+    """It is the only branch, so there is no other run that it could meet."""
+
+    def branched() -> list[object]:
+        found: list[Verdict] = []
+        EXPLORER.branched(
+            "gentle", ["error", "kill"], lambda step, kind: (step.number, kind) == (5, "error"), found.append
+        )
+        return [one.to_obj() for one in found]
+
+    (only,) = map(Verdict.of_obj, ended_apart(*begun_apart(branched)))
+    assert only.held and only.merged and only.same > 0
 
 
 def test_neither_processes_nor_interruptions_change_what_is_run(gentle: Exploration) -> None:  # type: ignore[type-arg]
