@@ -604,12 +604,6 @@ class Play:
         self._disturbance.begin(machine_config=self.asked.world.machine_config)
         return Mishaps(self.world, self._disturbance.partitions)
 
-    def reach(self, at: datetime) -> None:
-        """Advance to a time, if it is to come."""
-        left = at - self.world.clock.now()
-        if left > timedelta(0):
-            self.run(left, whole=True)
-
     @property
     def steps(self) -> int:
         """How many writes there were at which faults could strike; 0 without a schedule."""
@@ -633,6 +627,13 @@ class Play:
         )
 
 
+def reach(run: Play, at: datetime) -> None:
+    """Advance to a time, if it is to come."""
+    left = at - run.world.clock.now()
+    if left > timedelta(0):
+        run.run(left, whole=True)
+
+
 @seldom_collecting()
 def play(asked: Asked, scratch: Path) -> Record:
     """Rehearse. Raises ScenarioError if the world or the Applications cannot be made."""
@@ -651,7 +652,7 @@ def play(asked: Asked, scratch: Path) -> Record:
         run.turn(asked.turn.then)
     for at, heals, mishap in moments:
         if timedelta(0) < at < asked.until:
-            run.reach(began + at)
+            reach(run, began + at)
             mishaps.switch(mishap, on=not heals)
     ending, done = run.run(asked.until - (run.world.clock.now() - began) if moments else asked.until)
     return run.record(began, ending, done)

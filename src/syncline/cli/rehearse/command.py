@@ -21,6 +21,7 @@ from syncline.kube.text.durations import DurationError, format_duration, parse_d
 from syncline.rehearsal.answer.answer import Answer
 from syncline.rehearsal.answer.pythonlaws import python_laws
 from syncline.rehearsal.exploring import Bounds, Course, question_of
+from syncline.rehearsal.faults import Schedule
 from syncline.rehearsal.fleet.given import is_fleet
 from syncline.rehearsal.given.demonstration import demonstration
 from syncline.rehearsal.given.durations import Origin
@@ -29,6 +30,7 @@ from syncline.rehearsal.given.target import asked_of, is_target
 from syncline.rehearsal.given.world import GivenWorld, default_world, read_world
 from syncline.rehearsal.guided.batches import MAX_PROCESSES
 from syncline.rehearsal.guided.keeping import MAX_TEXT, Kept, KeptError
+from syncline.rehearsal.mishaps import Timed
 from syncline.rehearsal.playing import Asked, Then, Turn
 from syncline.rehearsal.rehearsing import Settings, rehearse
 from syncline.rehearsal.repository import files_at, origins_of
@@ -137,14 +139,10 @@ def rehearse_command(
         more = python_laws(laws, root_of(path or Path())) if laws is not None else ()
         settings = Settings(without, cures=not no_cures, ranged=not no_range, explore=bounds, more=more, report=_report)
         limit = read_duration("--until", until, MAX_UNTIL)
-        schedule, mishaps = faults_of(_text(faults), str(faults)) if faults is not None else (None, ())
-        if mishaps and middle:
-            raise click.UsageError("--at goes with a schedule of faults, not with faults that last")
-        if late := next((each for each in mishaps if each.at >= limit), None):
-            raise ScenarioError(f"--faults {faults}: {late}; allowed: before --until {until}", usage=True)
+        schedule, mishaps = _faults(faults, limit) if faults is not None else (None, ())
         copies = {url: read_files(place) for url, place in folders_of(repositories).items()}
         if path is not None and world_file is not None and is_fleet(world_file):
-            given = dict(zip(WHY_NOT, (bounds, resume, middle, folder, catalogs, namespace), strict=False))
+            given = dict(zip(WHY_NOT, (bounds, resume, middle, folder, catalogs, namespace, mishaps), strict=False))
             rest = settings, output, schedule, partial(_timed, record=measured), given
             return on_fleet(path, world_file, revisions, after, copies, seed, limit, *rest)
         with scratch() as place:
@@ -154,9 +152,8 @@ def rehearse_command(
                     demonstration() if path is None else _asked(path, world_file, origin, revision, after, namespace)
                 )
                 asked = replace(asked, name=plain_name(Path(folder))) if folder else asked
-                timed = _timed(asked.world, measured)
-                asked = replace(asked, world=replace(timed, catalogs=_catalogs(catalogs), repositories=copies))
-                asked = replace(asked, path=folder, namespace=namespace, seed=seed, until=limit)
+                world = replace(_timed(asked.world, measured), catalogs=_catalogs(catalogs), repositories=copies)
+                asked = replace(asked, world=world, path=folder, namespace=namespace, seed=seed, until=limit)
                 asked = replace(asked, schedule=schedule, mishaps=mishaps)
                 several += _turned(asked, read_duration("--at", middle, MAX_UNTIL)) if middle else [(revision, asked)]
             names = [name for name, _ in several]
@@ -238,7 +235,9 @@ def _catalogs(given: tuple[str, ...]) -> dict[str, Path]:
 
 
 def _turned(asked: Asked, at: timedelta) -> list[tuple[str, Asked]]:
-    """Return what can be done in the middle of the roll-out, the roll-out itself last."""
+    """Return what can be done in the middle of the roll-out, the roll-out itself last. Raises ScenarioError (usage)."""
+    if asked.mishaps:
+        raise ScenarioError("--at: found --faults that last; allowed: a schedule of faults", usage=True)
     back = [Then.ROLL_BACK, Then.IN_ORDER] if asked.before is not None else []
     ways = [Then.ABORT, *back, Then.NOTHING]
     return [(str(way), replace(asked, turn=Turn(at, way))) for way in ways]
@@ -285,6 +284,13 @@ def _bounds(explore: int | None, budget: str, processes: int) -> Bounds | None:
     clock = SystemClock()
     end = clock.monotonic() + read_duration("--budget", budget, MAX_BUDGET).total_seconds()
     return Bounds(explore or MAX_SCHEDULES, lambda: clock.monotonic() >= end, processes)
+
+
+def _faults(file: Path, until: timedelta) -> tuple[Schedule | None, tuple[Timed, ...]]:
+    schedule, mishaps = faults_of(_text(file), str(file))
+    if late := next((each for each in mishaps if each.at >= until), None):
+        raise ScenarioError(f"--faults {file}: found {late}; allowed: before --until", usage=True)
+    return schedule, mishaps
 
 
 def _text(file: Path) -> str:

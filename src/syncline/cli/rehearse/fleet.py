@@ -30,6 +30,7 @@ WHY_NOT = {
     "--path": "deploys a folder to one cluster; clusters of a fleet get what the ApplicationSets of their hub make",
     "--catalog": "is for a pattern on one cluster",
     "--namespace": "is that of one folder or Application",
+    "--faults with when": "are of nodes and processes of one cluster; clusters of a fleet take a schedule",
     "two --revision": "two answers are compared for one cluster; rehearse each with --revision and compare -o json",
 }
 """Why a fleet does not take an option."""

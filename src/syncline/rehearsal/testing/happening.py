@@ -17,7 +17,7 @@ from syncline.kube.errors import ApiError
 from syncline.kube.mapper import Mapper, discover
 from syncline.kube.objects import name_of, namespace_of
 from syncline.rehearsal.mishaps import Mishaps
-from syncline.rehearsal.playing import Asked, Play, Then
+from syncline.rehearsal.playing import Asked, Play, Then, reach
 from syncline.rehearsal.record import Record
 from syncline.rehearsal.scenario import Act, AddNode, ScenarioError
 from syncline.rehearsal.testing.case import Acts, Commit, Happening, Strike, Sync, Terminate
@@ -44,11 +44,11 @@ def played(asked: Asked, happenings: tuple[Happening, ...], scratch: Path) -> Re
     waiting = Waiting(run.world, happenings, happen)
     run.commit(asked.files)
     for each in [each for each in timed if each not in first]:
-        run.reach(began + each.at)
+        reach(run, began + each.at)
         happen(each)
     ending, done = run.run(began + asked.until - clock.now())
     while (heals := waiting.last) is not None and heals <= began + asked.until:
-        run.reach(heals)
+        reach(run, heals)
         ending, done = run.run(began + asked.until - clock.now())
     waiting.end()
     return run.record(began, ending, done)
