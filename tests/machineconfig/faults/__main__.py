@@ -175,7 +175,9 @@ class Tally:
             say(f"{kind:14} {where:22} {row}  {bad[kind]:6}  {self.longest[kind]:6.0f} s")
         total = sum(sum(counts.values()) for counts in self.runs.values())
         counted = ", ".join(f"{name} {number}" for name, number in steps.items())
-        ended = f"{self.merged} of them ended in one of {self.states} known states (one more fault: {self.same:,} more)"
+        ended = f"{self.merged} of them came to one of {self.states} known states"
+        if self.same:
+            ended += f" ({self.same:,} of two faults end as one with the second alone)"
         known = ended if self.merged else "each to its end"
         judged = f"{self.checks} checks of laws, {len(self.broken)} broken"
         say(f"{total} schedules, {known} ({counted} steps undisturbed), {judged}")

@@ -45,15 +45,13 @@ class Way(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What became of the schedules of one batch. ``broken``: those that broke a law, by their place in the whole
-    exploration, from 1; ``states``: distinct states in which its branches were; ``same``: schedules of one more fault
-    that need no run."""
+    exploration, from 1; ``states``: distinct states in which its branches were."""
 
     number: int
     schedules: int
     broken: Mapping[int, Verdict]
     merged: int = 0
     states: int = 0
-    same: int = 0
     checks: int = 0
     cpu_s: float = 0.0
 
@@ -74,11 +72,10 @@ def broken_of(batches: Iterable[Batch]) -> dict[int, Verdict]:
 
 def figures_of(batches: Sequence[Batch]) -> str:
     """Return what was done in a sentence."""
-    run, merged, same = (sum(getattr(one, name) for one in batches) for name in ("schedules", "merged", "same"))
+    run, merged = (sum(getattr(one, name) for one in batches) for name in ("schedules", "merged"))
     cpu_s, states = sum(one.cpu_s for one in batches), sum(one.states for one in batches)
-    settled = f" and settled {same:,} of one more fault" if same else ""
     return (
-        f"{run:,} schedules{settled}, {merged:,} of them came to one of {states:,} known states, "
+        f"{run:,} schedules, {merged:,} of them came to one of {states:,} known states, "
         f"{len(broken_of(batches))} broke a law; {cpu_s:.0f} s of CPU, {cpu_s / max(run, 1) * 1000:.0f} ms each"
     )
 
@@ -196,7 +193,6 @@ class Exploration(Generic[W]):
             {number * self.size + place + 1: one for place, one in sorted(found.items()) if not one.held},
             sum(one.merged for one in found.values()),
             first.states,
-            sum(one.same for one in found.values()),
             sum(one.checks for one in found.values()),
             spent.user + spent.system + spent.children_user + spent.children_system,
         )

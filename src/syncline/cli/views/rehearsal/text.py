@@ -189,7 +189,8 @@ def _explored(answer: Answer) -> Iterator[str]:
     found = answer.explored
     if found is None:
         return
-    counts = f"{found.schedules} schedules of faults at {found.steps} writes, {found.distinct} distinct courses"
+    courses = f"{found.distinct} distinct courses with the undisturbed one"
+    counts = f"{found.schedules} schedules of faults at {found.steps} writes, {courses}"
     left = f"{found.left} of {found.pairs} pairs of accesses whose order could matter were not tried"
     yield f"EXPLORED  {counts}; {len(found.broken)} end worse; {left}"
     for one in found.broken:
