@@ -50,7 +50,8 @@ from syncline.kube.objects import (
 )
 from syncline.rehearsal.fleet.given import FleetWorld
 from syncline.rehearsal.fleet.hubobjects import ROOTS, ForTheHub
-from syncline.rehearsal.playing import POLL_S, RehearsedReader
+from syncline.rehearsal.playing import POLL_S
+from syncline.rehearsal.repositoryreader import RehearsedReader
 from syncline.rehearsal.scenario import ScenarioError
 from syncline.rehearsal.world import World
 

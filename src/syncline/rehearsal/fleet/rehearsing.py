@@ -40,9 +40,10 @@ from syncline.rehearsal.fleet.reactions import Reactions
 from syncline.rehearsal.given.applications import pulled_applications
 from syncline.rehearsal.given.durations import fixed
 from syncline.rehearsal.given.files import Files
-from syncline.rehearsal.playing import Asked, RehearsedReader
+from syncline.rehearsal.playing import Asked
 from syncline.rehearsal.rehearsing import Settings, laws_of
 from syncline.rehearsal.repository import commit_files
+from syncline.rehearsal.repositoryreader import RehearsedReader
 from syncline.rehearsal.scenario import ScenarioError
 
 MAX_CURES = 8

@@ -24,13 +24,14 @@ from syncline.rehearsal.given.durations import Duration
 from syncline.rehearsal.given.files import Files
 from syncline.rehearsal.given.state import WorldState
 from syncline.rehearsal.given.world import GivenWorld
-from syncline.rehearsal.playing import Asked, Play, RehearsedReader
+from syncline.rehearsal.playing import Asked, Play
 from syncline.rehearsal.reality.course import Course, Difference, course_of, first_differences
 from syncline.rehearsal.reality.measuring import measured
 from syncline.rehearsal.reality.outside import Abort, Act, Commit, Power, Write, acts_of, commits_at
 from syncline.rehearsal.reality.recording import Recording
 from syncline.rehearsal.record import Record
 from syncline.rehearsal.repository import bare_copy, move_branch
+from syncline.rehearsal.repositoryreader import RehearsedReader
 from syncline.rehearsal.scenario import ScenarioError
 from syncline.rehearsal.stage import APPLICATIONS
 
