@@ -193,6 +193,8 @@ def _release(info: ResourceInfo, action: RemoveHookFinalizer) -> Requests:
             return Outcome(True)
         except NotFound:
             return Outcome(True)
+        except Unavailable as error:  # the hook has ended: an operation that failed here would run it again
+            raise Unanswered(error.message) from error
         except ApiError as error:
             why = f"failed to update resource: failed to update resource: {error}"
             if not isinstance(error, Conflict):

@@ -22,7 +22,7 @@ from syncline.apply.handler import SyncHandler
 from syncline.apply.last_applied import LAST_APPLIED, with_last_applied
 from syncline.apply.outcome import Outcome, WaitKind
 from syncline.kube.client import Request, Response
-from syncline.kube.errors import FieldCause, already_exists, conflict, invalid, not_found
+from syncline.kube.errors import FieldCause, Unanswered, Unavailable, already_exists, conflict, invalid, not_found
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import Obj, gvk_of, ref_of
 from syncline.kube.schema.resources import builtin_resources
@@ -261,6 +261,14 @@ def test_the_hook_finalizer_is_taken_off_through_conflicts_five_times_at_most() 
     requests, outcome = talk(action, *[NEWER, Response.of(200, held)] * 5)
     assert [request.method for request in requests].count("PUT") == 5
     assert outcome.message.startswith("failed to update resource: failed to update resource: ")
+
+
+@pytest.mark.parametrize("error", [Unanswered("connection reset"), Unavailable("etcd has no leader")])
+def test_a_hook_that_has_ended_is_released_again_where_the_api_gave_no_answer(error: Unavailable) -> None:
+    held = live(config(), finalizers=[HOOK_FINALIZER])
+    action = RemoveHookFinalizer(ref_of(held), gvk_of(held), held, "the hook has ended")
+    with pytest.raises(Unanswered):
+        talk(action, Response.refused(error))
 
 
 def test_what_is_read_comes_back() -> None:
