@@ -6,6 +6,8 @@ like an update. If a JSON, merge or strategic patch changes nothing, the respons
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import zip_longest
 from typing import Any, NoReturn
 
 import msgspec
@@ -171,15 +173,15 @@ def _adopted(value: Any, live: Any) -> Any:
         return live
     if isinstance(value, dict):
         before = live if isinstance(live, dict) else {}
-        return {
-            name: _adopted(part, before.get(name)) if isinstance(part, (dict, list)) else part
-            for name, part in value.items()
-        }
-    known = live if isinstance(live, list) else []
-    return [
-        _adopted(part, known[at] if at < len(known) else None) if isinstance(part, (dict, list)) else part
-        for at, part in enumerate(value)
-    ]
+        pairs = ((part, before.get(name)) for name, part in value.items())
+        return dict(zip(value, _adopted_each(pairs), strict=True))
+    known = live[: len(value)] if isinstance(live, list) else []
+    return _adopted_each(zip_longest(value, known))
+
+
+def _adopted_each(pairs: Iterable[tuple[Any, Any]]) -> list[Any]:
+    """Return each first value as :func:`_adopted` does; those that the stored object has as such cost no call."""
+    return [part if part is was or not isinstance(part, (dict, list)) else _adopted(part, was) for part, was in pairs]
 
 
 _encode = msgspec.json.Encoder().encode
