@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("story", ["operator-waves", "app-of-apps"])
+@pytest.mark.parametrize("story", ["operator-waves", "multi-source"])
 def test_a_story_goes_live_as_it_is_rehearsed(story: str) -> None:
     command = [sys.executable, "tools/compare_live.py", f"examples/{story}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
