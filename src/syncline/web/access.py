@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from syncline.argo.access.enforcing import Request
+from syncline.argo.access.rights import Identity, refusal
 from syncline.base.secret import Secret
 from syncline.web.wire.status import Code, RpcError
 
@@ -59,9 +61,8 @@ def require(access: Access, caller: Caller, resource: str, action: str, name: st
     """Raise :class:`RpcError` (permission denied), in upstream's words, unless the rules permit this."""
     if access.permits(caller, resource, action, name):
         return
-    subject = f", sub: {caller.subject}" if caller.subject else ""
-    issued = f", iat: {caller.claims['iat']}" if "iat" in caller.claims else ""
-    raise RpcError(Code.PERMISSION_DENIED, f"permission denied: {resource}, {action}, {name}{subject}{issued}")
+    identity = Identity(caller.subject, caller.claims)
+    raise RpcError(Code.PERMISSION_DENIED, refusal(identity, Request(resource, action, name)))
 
 
 class OpenAccess:

@@ -109,7 +109,7 @@ class AccountAccess:
 
     async def login(self, name: str, password: Secret, remote: str) -> Secret:
         """Return the token of a new session. Raises :class:`RpcError`."""
-        if len(name) > MAX_NAME:
+        if len(name.encode()) > MAX_NAME:
             raise RpcError(Code.INVALID_ARGUMENT, f"Username is too long ({MAX_NAME} bytes max)")
         accounts, now = self._read(), self._clock.now()
         account = accounts.by_name.get(name)
@@ -129,9 +129,13 @@ class AccountAccess:
             raise RpcError(Code.UNAUTHENTICATED, FAILED)
         assert account is not None
         if not account.enabled:
-            raise RpcError(Code.UNAUTHENTICATED, f"account {name} is disabled")
-        if Capability.LOGIN not in account.capabilities or accounts.key is None:
-            raise RpcError(Code.UNAUTHENTICATED, f"account {name} does not have 'login' capability")
+            raise RpcError(Code.UNAUTHENTICATED, f"Account {name} is disabled")
+        if Capability.LOGIN not in account.capabilities:
+            raise RpcError(Code.UNAUTHENTICATED, f"Account {name} does not have {Capability.LOGIN} capability")
+        if accounts.key is None:
+            raise RpcError(
+                Code.UNAVAILABLE, f"Secret {SECRET} has no server.secretkey yet; restart the server to make one"
+            )
         return sign(session_claims(name, self._entropy.uid(), now), accounts.key)
 
     async def logout(self, caller: Caller) -> None:

@@ -15,13 +15,12 @@ from typing import Any
 from syncline.argo.access.builtin import BUILTIN
 from syncline.argo.access.enforcing import Decision, Enforcer, MatchMode, Request
 from syncline.argo.access.policy import Permission, Policy, PolicyError, policy_text, read_policy
+from syncline.argo.access.vocabulary import PROJECT_SCOPED
 from syncline.kube.objects import Obj, dig, name_of
 from syncline.kube.yaml.loading import load
 
 CONFIG_MAP = "argocd-rbac-cm"
 DEFAULT_SCOPES = ("groups",)
-NAMED_WITH_PROJECT = frozenset(("applicationsets", "applications", "repositories", "clusters", "logs", "exec"))
-"""Resources whose objects are ``PROJECT/NAME`` or ``PROJECT/NAMESPACE/NAME``."""
 PROJECT_SUBJECT = "proj"
 MAX_KEPT = 1_000
 """Projects whose rules are kept in their indexed form."""
@@ -99,7 +98,7 @@ class Rights:
     def _project_of(self, request: Request) -> Obj | None:
         if request.resource == "projects":
             return self.project(request.object)
-        if request.resource in NAMED_WITH_PROJECT and "/" in request.object:
+        if request.resource in PROJECT_SCOPED and "/" in request.object:
             return self.project(request.object.split("/")[0])
         return None
 

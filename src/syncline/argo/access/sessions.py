@@ -21,7 +21,7 @@ SESSION = timedelta(hours=24)
 RENEWED = timedelta(minutes=5)
 """A session that ends within this time is renewed by the answer to its next request."""
 MAX_NAME = 32
-"""Letters of an account's name at login."""
+"""Bytes of an account's name at login."""
 
 
 class TokenError(ValueError):

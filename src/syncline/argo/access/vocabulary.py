@@ -8,22 +8,7 @@ from __future__ import annotations
 from syncline.argo.access.enforcing import Request
 
 PROJECT_SCOPED = frozenset(("applications", "applicationsets", "logs", "exec", "clusters", "repositories"))
-"""Resources whose patterns are written ``PROJECT/OBJECT``."""
-RESOURCES = (
-    "clusters",
-    "projects",
-    "applications",
-    "applicationsets",
-    "repositories",
-    "write-repositories",
-    "certificates",
-    "accounts",
-    "gpgkeys",
-    "logs",
-    "exec",
-    "extensions",
-)
-ACTIONS = ("get", "create", "update", "delete", "sync", "rollback", "override", "action", "invoke")
+"""Resources whose objects are ``PROJECT/NAME`` or ``PROJECT/NAMESPACE/NAME``."""
 SHORT = {
     "account": "accounts",
     "app": "applications",
