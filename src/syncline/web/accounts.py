@@ -7,6 +7,7 @@ failed logins, and sessions that were ended (until this process ends).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -48,6 +49,8 @@ MAX_WAITING = 200
 """Logins that wait; more are refused."""
 MAX_REVOKED = 100_000
 FAILED = "Invalid username or password"
+
+log = logging.getLogger("syncline.web")
 
 T = TypeVar("T")
 
@@ -159,8 +162,9 @@ class AccountAccess:
         def made() -> Rights:
             try:
                 return read_rights(data, self._state.project)
-            except PolicyError:
-                return read_rights({}, self._state.project)  # invalid rules permit nothing but what is built in
+            except PolicyError as error:  # invalid rules permit nothing but what is built in
+                log.warning("%s; until it is mended only the built-in roles count", error)
+                return read_rights({}, self._state.project)
 
         return self._rights.of((data,), made)
 
