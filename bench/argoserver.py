@@ -10,7 +10,8 @@ from typing import Any
 from bench.table import Table
 from syncline.control.manager import DirectPort
 from syncline.web.access import Caller, OpenAccess
-from syncline.web.server import handlers_of
+from syncline.web.services.application.finding import Finder
+from syncline.web.services.application.reading import Reading
 from syncline.web.state import APPLICATIONS, State
 from syncline.web.wire.answering import json_bytes, message_bytes
 from syncline.web.wire.api import methods, printer
@@ -54,7 +55,7 @@ def figures(table: Table, *, quick: bool) -> None:
     state = State(DirectPort(None))  # type: ignore[arg-type]
     for number in range(count):
         state.cache.put(APPLICATIONS, application(number))
-    handler, method = handlers_of(state, OpenAccess())[LIST], methods()[LIST]
+    handler, method = Reading(Finder(state, OpenAccess())).handlers()[LIST], methods()[LIST]
 
     def answer() -> Any:
         return asyncio.run(_answer(handler, Call(method, Caller("admin"), {}, "")))

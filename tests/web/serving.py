@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 
+from syncline.assembly.sources.reading import GitSourceReader
+from syncline.base.clock import SystemClock
 from syncline.web.access import Access, OpenAccess
+from syncline.web.content import Content
+from syncline.web.destinations import Destinations
+from syncline.web.parts import Parts
 from syncline.web.serving.bounds import Bounds
 from syncline.web.serving.port import Port
+from syncline.web.state import State
 from syncline.web.wire.calls import Calls, Handler
 from syncline.web.wire.front import Front
 
@@ -24,3 +31,10 @@ async def served(
         yield port
     finally:
         await port.stop()
+
+
+def parts_of(state: State, access: Access | None = None, folder: Path = Path("mirrors")) -> Parts:
+    """Return what services are made of, with a reader of repositories whose mirrors go to ``folder``."""
+    clock = SystemClock()
+    content = Content(GitSourceReader(folder, allow_local=True), state, clock)
+    return Parts(state, access or OpenAccess(), clock, content, Destinations(state, clock))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.web.serving import parts_of
+
 from syncline.control.manager import DirectPort
-from syncline.web.access import OpenAccess
 from syncline.web.refused import REFUSED
 from syncline.web.server import handlers_of
 from syncline.web.state import State
@@ -17,7 +18,7 @@ BEGIN = "<!-- methods -->\n"
 
 def table() -> str:
     state = State(DirectPort(None))  # type: ignore[arg-type]
-    served = handlers_of(state, OpenAccess()).keys()
+    served = handlers_of(parts_of(state)).keys()
     count = f"{len(served)} of {len(methods())} methods of Argo CD {upstream_version()}."
     rows = ["| Service | Method | REST | Answer |", "|---|---|---|---|"]
     for method in methods().values():
@@ -37,5 +38,5 @@ def test_the_document_lists_every_method(update_golden: bool) -> None:
 
 def test_what_is_refused_is_not_served() -> None:
     state = State(DirectPort(None))  # type: ignore[arg-type]
-    assert not REFUSED.keys() & handlers_of(state, OpenAccess()).keys()
+    assert not REFUSED.keys() & handlers_of(parts_of(state)).keys()
     assert REFUSED.keys() <= methods().keys()

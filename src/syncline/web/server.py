@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from syncline.argo.access.initial import certificate_hosts
 from syncline.argo.clusters import secret_text
+from syncline.assembly.sources.reading import GitSourceReader
 from syncline.base.clock import Clock
 from syncline.base.entropy import Entropy
 from syncline.base.scratch import named_in_memory
@@ -23,8 +24,12 @@ from syncline.control.manager import Port as Kubernetes
 from syncline.kube.objects import dig
 from syncline.web.access import Access, OpenAccess
 from syncline.web.accounts import AccountAccess
+from syncline.web.content import Content
+from syncline.web.destinations import Destinations
+from syncline.web.parts import Parts
 from syncline.web.refused import REFUSED
-from syncline.web.services.application import Applications
+from syncline.web.services.application.finding import Finder
+from syncline.web.services.application.reading import Reading
 from syncline.web.services.cluster import Clusters
 from syncline.web.services.project import Projects
 from syncline.web.services.session import Sessions
@@ -59,25 +64,31 @@ class ServerSettings:
     bounds: Bounds = field(default_factory=Bounds)
 
 
-def handlers_of(state: State, access: Access) -> Mapping[str, Handler]:
+def handlers_of(parts: Parts) -> Mapping[str, Handler]:
     """Return the handlers of all services."""
+    state, access = parts.state, parts.access
+    finder = Finder(state, access)
     return {
         **version(),
         **Settings(state).handlers(),
         **Sessions(access).handlers(),
-        **Applications(state, access).handlers(),
+        **Reading(finder).handlers(),
         **Projects(state, access).handlers(),
         **Clusters(state, access).handlers(),
     }
 
 
 @contextlib.asynccontextmanager
-async def serving(kubernetes: Kubernetes, settings: ServerSettings, clock: Clock) -> AsyncIterator[Port]:
-    """Serve until the block ends; yields the port once its caches are filled. Raises PortError and ApiError."""
+async def serving(
+    kubernetes: Kubernetes, settings: ServerSettings, clock: Clock, reader: GitSourceReader
+) -> AsyncIterator[Port]:
+    """Serve until the block ends; yields the port once its caches are filled. ``reader``: of repositories, which other
+    parts of this process may use too. Raises PortError and ApiError."""
     state = State(kubernetes, settings.namespace, settings.namespaces)
     watches = LiveWatches(state, kubernetes, clock, lambda: None, where="the server's cluster")
     watching = asyncio.create_task(_watch(watches), name="server watches")
     port: Port | None = None
+    destinations = Destinations(state, clock)
     try:
         listed = asyncio.ensure_future(watches.listed.wait())
         await asyncio.wait({watching, listed}, return_when=asyncio.FIRST_COMPLETED)
@@ -87,7 +98,8 @@ async def serving(kubernetes: Kubernetes, settings: ServerSettings, clock: Clock
         if not settings.disable_auth:
             access = accounts = AccountAccess(state, clock, Entropy())
             await accounts.initialize()
-        calls = Calls(handlers_of(state, access), access, REFUSED)
+        parts = Parts(state, access, clock, Content(reader, state, clock), destinations)
+        calls = Calls(handlers_of(parts), access, REFUSED)
         port = Port(calls, Front(calls, {"/healthz": _healthy}, settings.root).serve, settings.bounds)
         await port.start(
             settings.host, settings.port, None if settings.insecure else tls_of(state, clock, settings.host)
@@ -96,6 +108,7 @@ async def serving(kubernetes: Kubernetes, settings: ServerSettings, clock: Clock
     finally:
         if port is not None:
             await port.stop()
+        await destinations.close()
         watching.cancel()
         await asyncio.wait({watching})
 

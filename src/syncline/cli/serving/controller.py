@@ -27,6 +27,7 @@ from syncline.cli.frame.terminal import start_logging
 from syncline.cli.serving.eventloop import event_loop_runner
 from syncline.cli.serving.running import (
     ServingOptions,
+    allow_local_option,
     application_namespaces_option,
     application_set_options,
     approved_users,
@@ -56,7 +57,7 @@ from syncline.kube.transport.kubeconfig import ClusterAccess, KubeconfigError, l
 @application_set_options
 @hydrator_option
 @click.option("--poll", default=120.0, show_default=True, help="Seconds between polls of a repository.")
-@click.option("--allow-local-repos", is_flag=True, help="Allow repositories by path: they read this machine's disk.")
+@allow_local_option
 @plugins_option
 @click.option("--shards", default=1, show_default=True, type=click.IntRange(1, MAX_SHARDS), help="Parts to share out.")
 @click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Hold Leases while working.")

@@ -78,6 +78,10 @@ def trace_target(endpoint: str | None) -> TraceSettings | None:
         raise CommandFailed(str(error), USAGE) from error
 
 
+allow_local_option = click.option(
+    "--allow-local-repos", is_flag=True, help="Allow repositories by path: they read this machine's disk."
+)
+
 plugins_option = click.option(
     "--plugins",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

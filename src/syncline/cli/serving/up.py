@@ -162,8 +162,9 @@ async def _start_server(cluster: LiveCluster, listen: str | None, application: A
     settings = ServerSettings(
         *address, namespace=application.control_namespace, namespaces=application.application_namespaces or ()
     )
+    assert cluster.reader is not None, "the GitOps controllers have started"
     driver = cluster.working.driver(UserInfo("system:syncline:server", groups=(SUPERUSERS,)))
-    server = serving(driver.port, settings, cluster.core.clock)
+    server = serving(driver.port, settings, cluster.core.clock, cluster.reader)
     try:
         port = await cluster.working.endpoints.enter_async_context(server)
     except PortError as error:

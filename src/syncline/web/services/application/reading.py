@@ -1,7 +1,6 @@
-"""ApplicationService: lists, gets and watches Applications.
+"""Lists, gets and watches Applications: :class:`Reading`.
 
-Rules: Argo CD ``server/application/application.go``. What a caller may not see is left out of lists and watches; a
-single Application that is missing and one without permission get the same refusal, unless the caller names its project.
+Rules: Argo CD ``server/application/application.go``. What a caller may not see is left out of lists and watches.
 """
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ from typing import Any
 
 from syncline.kube import client
 from syncline.kube.client import PatchType
-from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj, dig, labels_of, name_of, namespace_of, resource_version
 from syncline.kube.protobuf.writing import Encoded
 from syncline.kube.selectors import Selector, SelectorError, parse_label_selector
-from syncline.web.access import Access, Caller
-from syncline.web.state import APPLICATIONS, Event, State, hidden, not_found
+from syncline.web.services.application.finding import Finder, project_of, projects_of
+from syncline.web.state import APPLICATIONS, Event, State, not_found
 from syncline.web.wire.calls import Call, Handler
 from syncline.web.wire.status import Code, RpcError
 
@@ -26,14 +24,17 @@ HYDRATE = "argocd.argoproj.io/hydrate"
 
 
 @dataclass(frozen=True, slots=True)
-class Applications:
-    """The service; see :meth:`handlers`."""
+class Reading:
+    """The methods that read; see :meth:`handlers`."""
 
-    state: State
-    access: Access
+    finder: Finder
+
+    @property
+    def state(self) -> State:
+        return self.finder.state
 
     def handlers(self) -> Mapping[str, Handler]:
-        """Return the handlers of the service."""
+        """Return the handlers of the methods."""
         service = "/application.ApplicationService/"
         return {service + "List": self.list, service + "Get": self.get, service + "Watch": self.watch}
 
@@ -43,42 +44,24 @@ class Applications:
         apps = [
             self.state.application(app)
             for app in self.state.applications(query.get("appNamespace", ""))
-            if chosen.takes(app) and self._may(call.caller, "get", app)
+            if chosen.takes(app) and self.finder.may(call.caller, "get", app)
         ]
         revision = self.state.cache.observed_revision(APPLICATIONS)
         return {"metadata": {"resourceVersion": str(revision or "")}, "items": apps}
 
     async def get(self, call: Call, query: Obj) -> Encoded:
         """Return one Application; with ``refresh`` once a controller has compared it."""
-        projects = _projects(query)
+        projects = projects_of(query)
         if len(projects) > 1:
             raise RpcError(
                 Code.INVALID_ARGUMENT,
                 "multiple projects specified - the get endpoint accepts either zero or one project",
             )
-        namespace = query.get("appNamespace") or self.state.namespace
-        app = await self.permitted(call.caller, "get", "".join(projects), namespace, query.get("name", ""))
+        where = query.get("appNamespace", ""), query.get("name", "")
+        app = await self.finder.permitted(call.caller, "get", "".join(projects), *where)
         if "refresh" not in query:
             return self.state.application(app)
         return await self._refreshed(app, "hard" if query["refresh"] == "hard" else "normal")
-
-    async def permitted(self, caller: Caller, action: str, project: str, namespace: str, name: str) -> Obj:
-        """Return an Application on which a caller may carry out ``action``; ``project``: where the caller knows it to
-        be, or empty. Raises :class:`RpcError`."""
-        if not self.state.permits(namespace):
-            raise RpcError(Code.PERMISSION_DENIED, f"namespace '{namespace}' is not permitted")
-        known = project and self.access.permits(caller, "applications", action, self._name(project, namespace, name))
-        try:
-            app = await self.state.fresh(APPLICATIONS, namespace, name)
-        except ApiError as error:
-            if error.reason == "NotFound" and known:
-                raise not_found(name) from None
-            raise hidden(error) from None
-        if project and not known:
-            raise RpcError(Code.PERMISSION_DENIED, "permission denied")
-        if not self._may(caller, action, app) or (project and _project(app) != project):
-            raise not_found(name) if project else RpcError(Code.PERMISSION_DENIED, "permission denied")
-        return app
 
     async def _refreshed(self, app: Obj, how: str) -> Encoded:
         """Ask for a comparison, and wait until the controller has made it."""
@@ -111,7 +94,7 @@ class Applications:
                 return False
             if chosen.name and (name_of(app) != chosen.name or namespace_of(app) != namespace):
                 return False
-            return chosen.takes(app) and self._may(call.caller, "get", app)
+            return chosen.takes(app) and self.finder.may(call.caller, "get", app)
 
         with self.state.watching() as events:
             if not query.get("resourceVersion") or chosen.name:
@@ -124,22 +107,6 @@ class Applications:
                     raise RpcError(Code.ABORTED, "the watch is too far behind; list again")
                 if wanted(event.app):
                     yield event.encoded
-
-    def _may(self, caller: Caller, action: str, app: Obj) -> bool:
-        name = self._name(_project(app), namespace_of(app), name_of(app))
-        return self.access.permits(caller, "applications", action, name)
-
-    def _name(self, project: str, namespace: str, name: str) -> str:
-        """Return how rights name an Application: its namespace stands in it unless it is the control namespace."""
-        return f"{project}/{name}" if namespace == self.state.namespace else f"{project}/{namespace}/{name}"
-
-
-def _project(app: Obj) -> str:
-    return dig(app, "spec", "project") or "default"
-
-
-def _projects(query: Obj) -> list[str]:
-    return [*(query.get("projects") or ()), *(query.get("project") or ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +125,12 @@ class _Chosen:
             selector = parse_label_selector(text) if text else None
         except SelectorError as error:
             raise RpcError(Code.UNKNOWN, f"error parsing the selector: {error}") from None
-        return cls(query.get("name") or "", frozenset(_projects(query)), query.get("repo") or "", selector)
+        return cls(query.get("name") or "", frozenset(projects_of(query)), query.get("repo") or "", selector)
 
     def takes(self, app: Obj) -> bool:
         if self.name and name_of(app) != self.name:
             return False
-        if self.projects and _project(app) not in self.projects:
+        if self.projects and project_of(app) not in self.projects:
             return False
         if self.selector is not None and not self.selector.matches(labels_of(app)):
             return False

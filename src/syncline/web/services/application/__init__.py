@@ -1,0 +1,1 @@
+"""ApplicationService, in parts; begin at :mod:`syncline.web.services.application.finding`."""
