@@ -35,6 +35,7 @@ FLOORS = {
     "assembly": 8,
     "hosts": 9,
     "explain": 9,
+    "views": 9,
     "rehearsal": 10,
     "web": 11,
     "cli": 12,

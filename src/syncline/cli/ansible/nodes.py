@@ -13,7 +13,7 @@ from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.access.following import followed
 from syncline.cli.access.manifests import read_manifests
 from syncline.cli.frame.failure import BLOCKED, USAGE, CommandFailed
-from syncline.cli.frame.output import age, output_option, print_documents, print_names, print_table, table
+from syncline.cli.frame.output import output_option, print_documents, print_names, print_table, table
 from syncline.kube import client
 from syncline.kube.kinds.ansible import ANSIBLE_CONFIG
 from syncline.kube.objects import Obj, dig, generation, gvk_of, name_of
@@ -23,6 +23,7 @@ from syncline.machineconfig.ansible.examining import COLLECTIONS, examine
 from syncline.machineconfig.ansible.journal import IN_TROUBLE
 from syncline.machineconfig.ansible.plan import play_of, wanted_of
 from syncline.machineconfig.ansible.reading import Found
+from syncline.views.texts import age
 
 RESOURCE = f"ansibleconfig.{ANSIBLE_CONFIG.group}"
 HEADERS = ("NAME", "POOL", "REVISION", "NODES", "APPLIED", "FAILING", "READY", "AGE")

@@ -15,7 +15,7 @@ from syncline.assembly.inspection.clusters import counted
 from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.fleet.reading import all_of, hub_kind, one_of
 from syncline.cli.frame.failure import FAILED, USAGE, CommandFailed
-from syncline.cli.frame.output import age, output_option, print_documents, print_names, print_table
+from syncline.cli.frame.output import output_option, print_documents, print_names, print_table
 from syncline.cli.views.fleet.clusters import request_table, set_rows
 from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.registration.leases import AVAILABLE
@@ -34,6 +34,7 @@ from syncline.kube.kinds.managedaddons import MANAGED_ADDON
 from syncline.kube.kinds.managedclusters import CLUSTER_SET, CLUSTER_SET_BINDING, MANAGED_CLUSTER
 from syncline.kube.kinds.manifestworks import MANIFEST_WORK
 from syncline.kube.objects import Obj, dig, is_terminating, name_of, uid_of
+from syncline.views.texts import age
 
 MANAGER = "syncline-cluster"
 LIST = "syncline cluster list"

@@ -10,7 +10,7 @@ from syncline.base.cause import Cause
 from syncline.base.clock import time_or_none
 from syncline.cli.access.connection import Connection, connection_options
 from syncline.cli.frame.failure import BLOCKED, CommandFailed
-from syncline.cli.frame.output import age, output_option, print_documents, print_table, table
+from syncline.cli.frame.output import output_option, print_documents, print_table, table
 from syncline.cli.pattern.install import NAMESPACE
 from syncline.cli.views.cause import describe_cause
 from syncline.cli.views.patterntimeline import describe_rows, drawn_rows
@@ -23,6 +23,7 @@ from syncline.kube.kinds.validatedpatterns import ARGO_CD, PATTERN
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of, namespace_of
 from syncline.patterns.installing.config import ARGO, LEGACY_ARGO
 from syncline.patterns.installing.timeline import LISTED, Listed, rows_of
+from syncline.views.texts import age
 
 
 @click.command("list")

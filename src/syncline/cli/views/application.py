@@ -4,51 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from syncline.argo.project import WindowError, can_sync, matching_windows, read_windows
-from syncline.base.clock import parse_time
 from syncline.cli.frame.output import table
 from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.objects import Obj, ObjectRef, dig, meta, namespace_of, owner_references
-from syncline.sources.errors import mask_credentials
+from syncline.views.applications import (
+    conditions_text,
+    duration_text,
+    health_text,
+    policy_text,
+    repo_of,
+    short_revision,
+    sources_of,
+    sync_text,
+)
 
 RESOURCE_HEADERS = ("GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
 LIST_HEADERS = ("NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS")
 WIDE_HEADERS = ("REPO", "PATH", "TARGET")
 LABEL_WIDTH = 20
 """Width of the labels of ``app get``, as argocd prints them."""
-
-
-def short_revision(revision: str) -> str:
-    """Shorten a commit to seven characters; names stay."""
-    return revision[:7] if len(revision) == 40 and all(c in "0123456789abcdef" for c in revision) else revision
-
-
-def _sources(app: Obj) -> list[Obj]:
-    several = dig(app, "spec", "sources", default=[])
-    single = dig(app, "spec", "source")
-    return several or ([single] if single else [])
-
-
-def repo_of(source: Obj) -> str:
-    """Return the repository URL with credentials masked."""
-    return mask_credentials(str(source.get("repoURL") or ""))
-
-
-def policy_text(app: Obj) -> str:
-    """Return ``Manual``, ``Auto`` or ``Auto-Prune``."""
-    automated = dig(app, "spec", "syncPolicy", "automated")
-    if automated is None or automated.get("enabled") is False:
-        return "Manual"
-    return "Auto-Prune" if automated.get("prune") else "Auto"
-
-
-def conditions_text(app: Obj) -> str:
-    counts: dict[str, int] = {}
-    for condition in dig(app, "status", "conditions", default=[]):
-        counts[condition["type"]] = counts.get(condition["type"], 0) + 1
-    return ",".join(f"{name}({count})" if count > 1 else name for name, count in counts.items())
 
 
 def app_rows(apps: list[Obj], *, wide: bool) -> str:
@@ -67,7 +43,7 @@ def app_rows(apps: list[Obj], *, wide: bool) -> str:
             conditions_text(app),
         ]
         if wide:
-            source = (_sources(app) or [{}])[0]
+            source = (sources_of(app) or [{}])[0]
             row += [repo_of(source), source.get("path") or "", source.get("targetRevision") or "HEAD"]
         rows.append(row)
     return table([*LIST_HEADERS, *(WIDE_HEADERS if wide else ())], rows)
@@ -104,7 +80,7 @@ def line_of(label: str, value: str) -> str:
 def source_lines(app: Obj) -> list[str]:
     """Return the lines of the sources of an Application, or of a template of one."""
     lines = []
-    for index, source in enumerate(_sources(app)):
+    for index, source in enumerate(sources_of(app)):
         lines += ["Source:"] if index == 0 else []
         lines += [
             line_of("- Repo", repo_of(source)),
@@ -144,7 +120,7 @@ def describe_app(app: Obj, windows: Sequence[str] = (), *, resources: bool = Tru
     lines.append(
         line_of("Sync Policy", {"Auto": "Automated", "Auto-Prune": "Automated (Prune)"}.get(automated, "Manual"))
     )
-    lines += [line_of("Sync Status", _sync_text(app)), line_of("Health Status", _health_text(app))]
+    lines += [line_of("Sync Status", sync_text(app)), line_of("Health Status", health_text(app))]
     conditions = dig(app, "status", "conditions", default=[])
     if conditions:
         rows = [(c.get("type"), c.get("message"), c.get("lastTransitionTime") or "") for c in conditions]
@@ -209,23 +185,6 @@ def _deployed(source: Obj, revision: str) -> str:
     return short if target in ("", revision) else f"{target} ({short})"
 
 
-def _sync_text(app: Obj) -> str:
-    sync = dig(app, "status", "sync", default={})
-    code = str(sync.get("status") or "Unknown")
-    revision = short_revision(str(sync.get("revision") or ",".join(sync.get("revisions") or [])))
-    target = ((_sources(app) or [{}])[0].get("targetRevision")) or "HEAD"
-    if not revision:
-        return code
-    word = {"Synced": "to", "OutOfSync": "from"}.get(code, "at")
-    return f"{code} {word} {target} ({revision})"
-
-
-def _health_text(app: Obj) -> str:
-    health = dig(app, "status", "health", default={})
-    message = f" ({health['message']})" if health.get("message") else ""
-    return f"{health.get('status') or 'Unknown'}{message}"
-
-
 def operation_block(app: Obj) -> str:
     """Return the result of the last operation; empty if there was none."""
     state = dig(app, "status", "operationState")
@@ -241,15 +200,6 @@ def operation_block(app: Obj) -> str:
     lines.append(line_of("Start", str(state.get("startedAt") or "")))
     if state.get("finishedAt"):
         lines.append(line_of("Finished", str(state["finishedAt"])))
-        lines.append(line_of("Duration", _duration(state)))
+        lines.append(line_of("Duration", duration_text(state)))
     lines.append(line_of("Message", str(state.get("message") or "")))
     return "\n".join(lines)
-
-
-def _duration(state: Any) -> str:
-    try:
-        begun: datetime = parse_time(state["startedAt"])
-        ended: datetime = parse_time(state["finishedAt"])
-    except (KeyError, ValueError):
-        return ""
-    return f"{int((ended - begun).total_seconds())}s"

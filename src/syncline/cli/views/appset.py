@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from syncline.cli.frame.output import table
-from syncline.cli.views.application import line_of, policy_text, repo_of, source_lines
+from syncline.cli.views.application import line_of, source_lines
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
+from syncline.views.applications import policy_text, repo_of
 
 HEADERS = ("NAME", "PROJECT", "SYNCPOLICY", "HEALTH", "CONDITIONS")
 WIDE_HEADERS = ("REPO", "PATH", "TARGET")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from syncline.base.cause import OR, Cause
-from syncline.cli.frame.output import age, one_line
 from syncline.cli.frame.terminal import one_cell
 from syncline.explain.wording import next_step, subject_text
+from syncline.views.texts import age, one_line
 
 MAX_LINES = 10
 """Limit of lines in an explanation; ``-o json`` has all of it."""

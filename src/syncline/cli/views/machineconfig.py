@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from syncline.base.clock import parse_time
-from syncline.cli.frame.output import age, table
+from syncline.cli.frame.output import table
 from syncline.kube.kinds.machineconfiguration import MACHINE_CONFIG
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, meta, name_of
 from syncline.kube.selectors import SelectorError, label_selector_from
@@ -17,6 +17,7 @@ from syncline.machineconfig.configs.parsing import ConfigError, lifted_config
 from syncline.machineconfig.names import GENERATED_BY
 from syncline.machineconfig.render.naming import PREFIX
 from syncline.machineconfig.render.origins import Part, parts_of_spec
+from syncline.views.texts import age
 
 PLURALS = {"directory": "directories"}
 

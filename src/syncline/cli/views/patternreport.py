@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from syncline.cli.frame.output import age, table
+from syncline.cli.frame.output import table
 from syncline.cli.views.patterntimeline import describe_rows
 from syncline.patterns.installing.report import Child, Operator, Wait
+from syncline.views.texts import age
 
 if TYPE_CHECKING:
     from syncline.rehearsal.installing.playing import Played

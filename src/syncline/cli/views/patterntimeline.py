@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Final
 from xml.sax.saxutils import escape
 
-from syncline.cli.frame.output import age
 from syncline.cli.views.timeline import svg_offset, svg_text, ticks
 from syncline.patterns.installing.timeline import Row
+from syncline.views.texts import age
 
 WIDTH: Final = 48
 BAR, GOES_ON, POINT = "█", "›", "│"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from syncline.apply.causes.advice import advice
 from syncline.apply.outcome import WaitKind
 from syncline.assembly.inspection.preview import PlannedChange, PlannedGroup, PlannedSync, Verb, Verdict
-from syncline.cli.views.application import short_revision
 from syncline.cli.views.diff import describe_difference
 from syncline.kube.objects import ObjectRef
+from syncline.views.applications import short_revision
 
 MARKS = {
     Verb.CREATE: "+",

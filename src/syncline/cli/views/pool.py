@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from syncline.base.clock import time_or_none
-from syncline.cli.frame.output import age, one_line, table
+from syncline.cli.frame.output import table
 from syncline.kube.kinds.holds import Hold, pause_writer
 from syncline.kube.objects import Obj, annotations_of, dig, labels_of, name_of, owner_references, uid_of
 from syncline.machineconfig.drain.progress import BlockedNote, Progress
 from syncline.machineconfig.names import CURRENT, CURRENT_IMAGE, DESIRED, DESIRED_IMAGE, REASON, STATE
 from syncline.machineconfig.pools.membership import MembershipError, members, primary_pool
 from syncline.machineconfig.pools.nodestate import not_ready
+from syncline.views.texts import age, one_line
 
 WIDEST = 160
 """Limit of characters of a value in a line."""

@@ -11,8 +11,8 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from syncline.base.clock import format_time
-from syncline.cli.frame.output import age
 from syncline.machineconfig.nodes.timeline import NodeTimeline, Outcome, Stretch, Timeline
+from syncline.views.texts import age
 
 MAX_ROWS = 60
 """Nodes in a picture: those in trouble or in progress first; the numbers below count all."""

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from syncline.assembly.inspection.resource_tree import ResourceNode, walk
 from syncline.base.clock import parse_time
-from syncline.cli.frame.output import age, table
+from syncline.cli.frame.output import table
 from syncline.kube.objects import Obj, dig
+from syncline.views.texts import age
 
 Nodes = tuple[ResourceNode, ...]
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from syncline.assembly.inspection.clusters import ClusterState, Counted
 from syncline.base.clock import format_time, time_or_none
-from syncline.cli.frame.output import age, table
+from syncline.cli.frame.output import table
 from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.registration.leases import NODES_UPDATING
 from syncline.fleet.hub.registration.pending import Pending
@@ -16,6 +16,7 @@ from syncline.fleet.hub.sets import BY_LABELS, EXCLUSIVE, SetError, members
 from syncline.fleet.pull.order.annotations import wave_of_cluster
 from syncline.fleet.pull.order.windows import judge_windows
 from syncline.kube.objects import Obj, dig, labels_of, name_of, namespace_of
+from syncline.views.texts import age
 
 HEADERS = (
     "NAME",

@@ -7,14 +7,14 @@ from datetime import datetime
 
 from syncline.assembly.inspection.order import PlannedOrder
 from syncline.base.clock import format_time
-from syncline.cli.frame.output import age, one_line
-from syncline.cli.views.application import short_revision
 from syncline.fleet.hub.budgets.model import Budget
 from syncline.fleet.pull.order.forecasting import Ahead
 from syncline.fleet.pull.order.groups import needs_of
 from syncline.fleet.pull.order.steering import counted
 from syncline.fleet.pull.order.windows import judge_windows
 from syncline.kube.objects import Obj, name_of
+from syncline.views.applications import short_revision
+from syncline.views.texts import age, one_line
 
 MAX_CLUSTERS = 200
 """Clusters that the text shows; ``-o json`` has all."""

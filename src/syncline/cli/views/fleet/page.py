@@ -19,13 +19,13 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from syncline.base.cause import OR, Cause
 from syncline.base.clock import format_time
-from syncline.cli.frame.output import age
 from syncline.cli.frame.terminal import plain
-from syncline.cli.views.application import short_revision
 from syncline.cli.views.fleet.setreport import cut, place_of, silence, summary_line, title
 from syncline.explain.fleet.applications import NEEDS_AGENT, URGENT, ApplicationState, Failure, Standing
 from syncline.explain.fleet.setreport import SetReport
 from syncline.kube.objects import ObjectRef, name_of
+from syncline.views.applications import short_revision
+from syncline.views.texts import age
 
 MAX_MESSAGE: Final = 32_768
 """Characters of a message, as in an ApplicationReport."""

@@ -7,13 +7,14 @@ from datetime import datetime
 
 from syncline.assembly.inspection.fleet import Move, PlacementChange, PlacementReport
 from syncline.base.clock import time_or_none
-from syncline.cli.frame.output import age, table
+from syncline.cli.frame.output import table
 from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.placement.explaining import Explained
 from syncline.fleet.hub.placement.selectors import PREDICATE
 from syncline.fleet.hub.placement.status import MISCONFIGURED, SATISFIED
 from syncline.fleet.hub.placement.tolerations import TAINT_TOLERATION
 from syncline.kube.objects import Obj, ObjectRef, dig, name_of, namespace_of
+from syncline.views.texts import age
 
 HEADERS = ("NAMESPACE", "NAME", "SUCCEEDED", "REASON", "SELECTED", "AGE")
 WIDE_HEADERS = ("SETS", "WANTED", "GROUPS", "MESSAGE")

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from syncline.base.clock import time_or_none
-from syncline.cli.frame.output import age, one_line, table
+from syncline.cli.frame.output import table
 from syncline.kube.objects import Obj, dig, labels_of, name_of, namespace_of
 from syncline.patterns.policies.hub.explaining import violations
 from syncline.patterns.policies.hub.replicating import full_name
 from syncline.patterns.policies.names import ROOT_LABEL, State
+from syncline.views.texts import age, one_line
 
 HEADERS = ("NAMESPACE", "NAME", "ACTION", "STATE", "CLUSTERS", "AGE")
 WIDE_HEADERS = ("PLACEMENTS", "SETS", "MESSAGE")

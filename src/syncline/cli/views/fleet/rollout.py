@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from syncline.base.clock import format_time, time_or_none
-from syncline.cli.frame.output import age, one_line, table
-from syncline.cli.views.application import short_revision
+from syncline.cli.frame.output import table
 from syncline.fleet.pull.order.explaining import ENDED, phase_of, since_of
 from syncline.fleet.pull.order.steering import Proven, carrying, counted, stopped_by, typed_target
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
+from syncline.views.applications import short_revision
+from syncline.views.texts import age, one_line
 
 HEADERS = ("NAMESPACE", "NAME", "OF", "PHASE", "SINCE", "WAVE", "DONE", "FAILED", "RELEASE")
 WAVE_HEADERS = ("WAVE", "CLUSTERS", "DONE", "IN PROGRESS", "PENDING", "FAILED", "FOR")

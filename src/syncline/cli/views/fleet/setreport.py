@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import Final
 
 from syncline.base.clock import format_time
-from syncline.cli.frame.output import age, table
+from syncline.cli.frame.output import table
 from syncline.cli.frame.terminal import one_cell
-from syncline.cli.views.application import short_revision
 from syncline.explain.fleet.applications import NEEDS_AGENT, ApplicationState, Failure, Standing
 from syncline.explain.fleet.setreport import SetReport
 from syncline.explain.graph import cause_to_obj
 from syncline.kube.objects import Obj, name_of, namespace_of
+from syncline.views.applications import short_revision
+from syncline.views.texts import age
 
 HEADERS: Final = ("CLUSTER", "APPLICATION", "SYNC", "HEALTH", "OPERATION", "REVISION", "SINCE", "CAUSE")
 ORDER_HEADERS: Final = ("WAVE", "RELEASE")

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from syncline.base.clock import format_time, time_or_none
-from syncline.cli.frame.output import age, one_line, table
+from syncline.cli.frame.output import table
 from syncline.fleet.conditions import find_condition
 from syncline.fleet.hub.replicasets.explaining import Outlook
 from syncline.fleet.hub.replicasets.works import PLACEMENT_LABEL, SET_LABEL
 from syncline.fleet.hub.works.explaining import APPLIED, AVAILABLE, ManifestState, manifest_states
 from syncline.kube.kinds.managedaddons import ADDON_NAME
 from syncline.kube.objects import Obj, annotations_of, dig, generation, is_terminating, labels_of, name_of, namespace_of
+from syncline.views.texts import age, one_line
 
 HEADERS = ("CLUSTER", "NAME", "MANIFESTS", "APPLIED", "AVAILABLE", "STATE", "FROM", "AGE")
 WIDE_HEADERS = ("EXECUTOR", "GENERATION", "MESSAGE")

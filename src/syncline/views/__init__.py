@@ -1,0 +1,1 @@
+"""What commands and pages show, as values: texts of one field, rows, layouts. Values in, values out."""
