@@ -163,6 +163,20 @@ rights_option = click.option(
 )
 
 
+def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--server-listen`` and ``--server-insecure``."""
+    listen = "HOST:PORT at which argocd's API is served, in HTTPS."
+    command = click.option("--server-insecure", is_flag=True, help="With --server-listen: without TLS.")(command)
+    return click.option("--server-listen", default=None, help=listen)(command)
+
+
+class ServerOptions(TypedDict):
+    """The values of :func:`server_options`."""
+
+    server_listen: str | None
+    server_insecure: bool
+
+
 application_namespaces_option = click.option(
     "--application-namespaces",
     default=None,

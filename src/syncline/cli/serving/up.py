@@ -20,6 +20,7 @@ from syncline.cli.serving.operators import OperatorOptions, chosen_role, operato
 from syncline.cli.serving.running import (
     NODES,
     HubOptions,
+    ServerOptions,
     ServingOptions,
     application_namespaces_option,
     application_set_options,
@@ -38,6 +39,7 @@ from syncline.cli.serving.running import (
     run_cluster,
     run_commands_of,
     run_commands_option,
+    server_options,
     with_options,
 )
 from syncline.gitops.application.observing.observe import AppSettings
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from syncline.assembly.roles import Role
 
 
-class UpOptions(ServingOptions, OperatorOptions):
+class UpOptions(ServingOptions, OperatorOptions, ServerOptions):
     """The values of all groups of options."""
 
 
@@ -148,9 +150,9 @@ async def _start_operators(cluster: LiveCluster, role: Role | None) -> None:
     print("operators   Subscriptions bring them up; kubectl get packagemanifests -A, kubectl get csv -A")
 
 
-async def _start_server(cluster: LiveCluster, listen: str | None, application: AppSettings) -> None:
+async def _start_server(cluster: LiveCluster, given: ServerOptions, application: AppSettings) -> None:
     """Serve argocd's API in this process; without an address, nothing. Raises CommandFailed."""
-    address = endpoint_address("--server-listen", listen)
+    address = endpoint_address("--server-listen", given["server_listen"])
     if address is None:
         return
     from syncline.cli.serving.server import address_of
@@ -160,7 +162,10 @@ async def _start_server(cluster: LiveCluster, listen: str | None, application: A
     from syncline.web.serving.port import PortError
 
     settings = ServerSettings(
-        *address, namespace=application.control_namespace, namespaces=application.application_namespaces or ()
+        *address,
+        insecure=given["server_insecure"],
+        namespace=application.control_namespace,
+        namespaces=application.application_namespaces or (),
     )
     assert cluster.reader is not None, "the GitOps controllers have started"
     driver = cluster.working.driver(UserInfo("system:syncline:server", groups=(SUPERUSERS,)))
@@ -245,7 +250,7 @@ def _check(problems: Mapping[str, bool]) -> None:
 @click.option("--patterns", is_flag=True, help="Install Pattern objects; ArgoCD objects make control namespaces.")
 @click.option("--join", "join_line", default="", metavar="LINE", help="Join the hub of `syncline hub token`, too.")
 @click.option("--name", "cluster_name", default="", help="With --join: name of this cluster on the hub.")
-@click.option("--server-listen", default=None, help="HOST:PORT at which argocd's API is served, in HTTPS.")
+@server_options
 @click.option("--record", "record_file", type=click.Path(path_type=Path), default=None, help="Record all, as `record`.")
 @operator_options
 @pull_variant_option
@@ -271,7 +276,6 @@ def up(
     patterns: bool,
     join_line: str,
     cluster_name: str,
-    server_listen: str | None,
     record_file: Path | None,
     pull_variant: str | None,
     encryption: Path | None,
@@ -289,6 +293,9 @@ def up(
             "--join LINE needs --name NAME, and the other way round": bool(join_line) != bool(cluster_name),
             "--config-server-listen serves the configs of pools; add --machine-config": (
                 config_server_listen is not None and not machine_config
+            ),
+            "--server-insecure is for --server-listen; add it": (
+                endpoints["server_insecure"] and endpoints["server_listen"] is None
             ),
         }
     )
@@ -320,7 +327,7 @@ def up(
             await _start_hub(cluster, namespace, endpoints, pull_variant or "", poll)
         await _start_operators(cluster, operators)
         _greet(cluster, settings, config, namespace, machine_config=machine_config, hub=hub, patterns=patterns)
-        await _start_server(cluster, server_listen, application)
+        await _start_server(cluster, endpoints, application)
         await _start_agent(cluster, join_line, cluster_name, config)
         return await _until_stopped(cluster, record_file, stop)
 
