@@ -94,6 +94,20 @@ def merge(*children: Obj, keys: tuple[str, ...] = ("name",)) -> Obj:
     return {"merge": {"mergeKeys": list(keys), "generators": list(children)}}
 
 
+@pytest.mark.parametrize(
+    ("element", "why"),
+    [
+        ({"directories": [{"path": "*"}]}, "error getting directories from repo: error retrieving Git Directories"),
+        ({"files": [{"path": "*.json"}]}, "error retrieving Git files"),
+    ],
+)
+def test_a_refused_signature_is_said_in_upstreams_words(element: Obj, why: str) -> None:
+    refused = "GIT/GPG: Failed verifying revision 0ad by 'A': unsigned (key_id=)"
+    found = made({"git": {"repoURL": "r", **element}}, given={"gitError": refused})
+    said = f"error generating params from git: {why}: rpc error: code = Unknown desc = {refused}"
+    assert [one.message for one in found.failures] == [said]
+
+
 def test_b01_an_error_of_one_generator_is_a_failure_beside_the_other_rows() -> None:
     found = made(elements({"name": "a"}), elements({"name": 1}))
     assert [one.origin for one in found.failures] == ["spec.generators[1].list"]

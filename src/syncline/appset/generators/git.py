@@ -16,6 +16,7 @@ from syncline.appset.rendering.goforms import GoError, flattened, shown, yaml_ob
 from syncline.appset.rendering.slug import normalize
 from syncline.kube.gotemplate.values import Strings
 from syncline.kube.text.glob import GlobError, path_match
+from syncline.sources.git.signatures import CHECK
 
 MAX_FILE = 2 * 1024 * 1024
 """Characters of a file of parameters."""
@@ -62,7 +63,7 @@ def _directories(element: Element, context: Context, project: str) -> Rows:
     )
     answer = context.ask(question, interval(element, context))
     if not isinstance(answer.value, GitPaths):
-        raise _failed(f"error getting directories from repo: {_why(answer)}")
+        raise _failed(f"error getting directories from repo: {_why(answer, 'error retrieving Git Directories: ')}")
     rules = [(one.text("path"), one.flag("exclude")) for one in element.elements("directories")]
     seen = answer.value.paths if context.facts.hidden else [path for path in answer.value.paths if not _hides(path)]
     chosen = [path for path in seen if _is_wanted(path, rules)]
@@ -174,5 +175,7 @@ def _failed(why: str) -> GenerationError:
     return GenerationError(f"error generating params from git: {why}")
 
 
-def _why(answer: Answer) -> str:
-    return answer.error or "the answer is of another kind"
+def _why(answer: Answer, doing: str = "") -> str:
+    """Say what failed; of a signature in the words in which argocd's repository server answers its controller."""
+    why = answer.error or "the answer is of another kind"
+    return f"{doing}rpc error: code = Unknown desc = {why}" if why.startswith(CHECK) else why

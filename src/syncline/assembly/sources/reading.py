@@ -25,6 +25,7 @@ from syncline.sources.ansible.rooting import RootRunner
 from syncline.sources.errors import SourceError
 from syncline.sources.git.mirrors import Freshness, GitSettings, moment
 from syncline.sources.git.process import RemoteLimits
+from syncline.sources.git.signatures import CHECK
 from syncline.sources.providers.model import SecretReference
 from syncline.sources.providers.reach import Reach
 from syncline.sources.remote.credentials import CredentialStore
@@ -42,7 +43,6 @@ from syncline.sources.workers.read_scope import ReadScope, read_scope
 if TYPE_CHECKING:
     from syncline.sources.kustomize.program import KustomizeProgram
 
-CHECK = "GIT/GPG: "
 CHANGED_LIMIT_S = 30.0
 SANDBOX = Path(__file__).parents[2] / "cluster" / "machines" / "sandbox" / "__main__.py"
 """A separate program, started by its path, so that no cluster code is imported here."""

@@ -294,9 +294,7 @@ def up(
             "--config-server-listen serves the configs of pools; add --machine-config": (
                 config_server_listen is not None and not machine_config
             ),
-            "--server-insecure is for --server-listen; add it": (
-                endpoints["server_insecure"] and endpoints["server_listen"] is None
-            ),
+            "--server-insecure needs --server-listen": endpoints["server_insecure"] and not endpoints["server_listen"],
         }
     )
     home, config_server = state_directory(), endpoint_address("--config-server-listen", config_server_listen)

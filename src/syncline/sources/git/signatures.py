@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from syncline.sources.git.mirrors import Repository
 
 HEAD, STRICT, NONE = "head", "strict", "none"
+CHECK = "GIT/GPG: "
+"""How messages about signatures begin."""
 SHOWN = 10
 """Problems in one message, as upstream."""
 IMPORT_S = 60.0
@@ -149,7 +151,7 @@ def check_signatures(
     if problems:
         raise SourceError(
             Problem.DENIED,
-            "\n".join(f"GIT/GPG: {one}" for one in problems),
+            "\n".join(f"{CHECK}{one}" for one in problems),
             subject=repository.shown,
             field="spec.source.targetRevision",
             fix="" if any(one.grade == "G" for one in found) else "sign it with a key that the project lists",
