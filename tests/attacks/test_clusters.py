@@ -116,6 +116,14 @@ def test_a_server_that_two_secrets_declare_is_nobodys(destination: Obj, secrets:
         assert observed is not None and observed.declared == ()
 
 
+def test_names_that_two_secrets_give_the_own_cluster_are_both_known() -> None:
+    """No credentials of a Secret are used there, so which of them is read changes nothing."""
+    clusters = clusters_of([secret("b", IN_CLUSTER_SERVER), secret("c", IN_CLUSTER_SERVER)])
+    for destination in ({"name": "b"}, {"name": "c"}, {"server": IN_CLUSTER_SERVER}):
+        found = resolve_destination(destination, clusters)
+        assert not isinstance(found, str) and found.is_here
+
+
 def test_a_secret_outside_the_control_namespace_declares_no_cluster() -> None:
     cache = Cache(Mapper())
     mine = secret("in-cluster", "https://stranger", "team", config={"bearerToken": "x"})

@@ -11,7 +11,7 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from syncline.base.secret import Secret
 from syncline.kube.objects import Obj, dig, labels_of
@@ -162,8 +162,15 @@ def destination_of(app: Obj, clusters: tuple[Cluster, ...]) -> Cluster | str:
 
 
 def declared_twice(clusters: Iterable[Cluster]) -> dict[str, tuple[str, ...]]:
-    """Return the servers that several Secrets declare, with the names in these."""
-    names: dict[str, tuple[str, ...]] = {}
+    """Return the servers that several Secrets declare, with the names in these.
+
+    Not the cluster of the Applications if they differ by name alone: it is written with the controllers' own rights.
+    """
+    found: dict[str, tuple[Cluster, ...]] = {}
     for one in clusters:
-        names[one.server] = (*names.get(one.server, ()), one.name)
-    return {server: found for server, found in names.items() if len(found) > 1}
+        found[one.server] = (*found.get(one.server, ()), one)
+    return {
+        server: tuple(one.name for one in same)
+        for server, same in found.items()
+        if len(same) > 1 and not (same[0].is_here and len({replace(one, name="") for one in same}) == 1)
+    }
