@@ -9,14 +9,9 @@ from typing import Any
 import pytest
 
 from syncline.argo.application import AppView
+from syncline.argo.stores.secrets import cluster_secret_name, fields_of, repository_secret_name, secret_object
 from syncline.base.clock import EPOCH
-from syncline.cli.access.declared import (
-    cluster_secret_name,
-    fields_of,
-    plain_fields,
-    repository_secret_name,
-    secret_object,
-)
+from syncline.cli.access.declared import plain_fields
 from syncline.cli.app.history import rollback_operation
 from syncline.cli.app.logs import _wanted
 from syncline.cli.app.objects import filtered

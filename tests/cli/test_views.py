@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from syncline.argo.stores.secrets import secret_object
 from syncline.assembly.inspection.differences import ObjectDifference
 from syncline.assembly.inspection.resource_tree import ResourceNode
 from syncline.base.clock import parse_time
-from syncline.cli.access.declared import secret_object
 from syncline.cli.frame.output import print_table
 from syncline.cli.remotes.cluster import declared_cluster, managed_cluster
 from syncline.cli.remotes.repo import declared_repositories

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from syncline.cli.access.declared import repository_secret_name, secret_object
+from syncline.argo.stores.secrets import repository_secret_name, secret_object
 from syncline.cli.admin.files import written
 from syncline.cli.app.spec.create import create as create_app
 from syncline.cli.app.spec.create import from_flags

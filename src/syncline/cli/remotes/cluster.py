@@ -17,17 +17,9 @@ import click
 from syncline.argo.application import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
 from syncline.argo.settings import CONFIG_MAP as SETTINGS_MAP
 from syncline.argo.settings import parse_system
+from syncline.argo.stores.secrets import cluster_secret_name, secret_object
 from syncline.cli.access.connection import Connection
-from syncline.cli.access.declared import (
-    SECRET,
-    cluster_secret_name,
-    declared,
-    namespace_options,
-    plain_fields,
-    remove,
-    secret_object,
-    write,
-)
+from syncline.cli.access.declared import SECRET, declared, namespace_options, plain_fields, remove, write
 from syncline.cli.frame.arguments import did_you_mean
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.lazy import CONTEXT, LazyGroup

@@ -10,18 +10,10 @@ from typing import Any
 
 import click
 
+from syncline.argo.stores.secrets import fields_of, repository_secret_name, secret_object
 from syncline.base.scratch import scratch
 from syncline.cli.access.connection import Connection
-from syncline.cli.access.declared import (
-    declared,
-    fields_of,
-    namespace_options,
-    plain_fields,
-    remove,
-    repository_secret_name,
-    secret_object,
-    write,
-)
+from syncline.cli.access.declared import declared, namespace_options, plain_fields, remove, write
 from syncline.cli.access.snapshots import is_local
 from syncline.cli.frame.failure import USAGE, CommandFailed
 from syncline.cli.frame.lazy import CONTEXT, Group
