@@ -27,6 +27,7 @@ CERTIFICATES_MAP = "argocd-tls-certs-cm"
 MAX_VALUE = 65536
 """Letters of one credential; the largest real ones are RSA keys of 16,384 bits."""
 _UNSUPPORTED = ("useAzureWorkloadIdentity",)
+_SPELLED_ID = ("azureServicePrincipalClientId", "azureServicePrincipalTenantId")
 _ONE_LINE = ("username", "password", "bearerToken", "proxy", "noProxy")
 _READING = ("repository", "repo-creds")
 _PUSHING = ("repository-write", "repo-write-creds")
@@ -313,6 +314,8 @@ def _parse(secret: Obj) -> RepositoryAccess | None:
         return None
     if not data.get("url"):
         return None
+    for key in _SPELLED_ID:  # as upstream's API server writes them for many repositories
+        data.setdefault(key, data.get(f"{key[:-2]}ID", ""))
     depth = data.get("depth", "").strip()
     access = RepositoryAccess(
         url=data["url"].strip(),
