@@ -110,6 +110,10 @@ class Sources:
         self.border.learn(book)
 
     @property
+    def settings(self) -> GitSettings:
+        return self._settings
+
+    @property
     def rules(self) -> SourceRules:
         return self._rules
 

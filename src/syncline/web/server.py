@@ -34,6 +34,7 @@ from syncline.web.services.cluster import Clusters
 from syncline.web.services.project import Projects
 from syncline.web.services.session import Sessions
 from syncline.web.services.settings import Settings
+from syncline.web.services.stores import handlers as stores
 from syncline.web.services.version import handlers as version
 from syncline.web.serving.bounds import Bounds
 from syncline.web.serving.port import Port, allow_both
@@ -75,6 +76,7 @@ def handlers_of(parts: Parts) -> Mapping[str, Handler]:
         **Reading(finder).handlers(),
         **Projects(state, access).handlers(),
         **Clusters(state, access).handlers(),
+        **stores(parts),
     }
 
 

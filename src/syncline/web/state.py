@@ -33,6 +33,8 @@ PROJECTS = APP_PROJECT.group_kind
 MAX_BEHIND = 10_000
 """Events that a watcher may be behind; more end its watch, and it lists again."""
 CONTROL_NAMESPACE = "argocd"
+SEEN_S = 2.0
+"""Seconds that a write waits until the cache has it, so that the next request sees it (upstream's)."""
 NO_DATA: Mapping[str, str] = {}
 
 
@@ -67,6 +69,7 @@ class State:
         self.wanted_changed: Callable[[], None] = lambda: None
         self._encoded: dict[tuple[str, str], tuple[Obj, Encoded]] = {}
         self._watchers: set[asyncio.Queue[Event | None]] = set()
+        self._news: dict[GroupKind, asyncio.Event] = {}
         self.unreadable: dict[str, str] = {}
 
     # -- as a driver sees it -----------------------------------------------------------------------------------------
@@ -78,6 +81,9 @@ class State:
         return self.wanted_kinds()
 
     def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None:
+        news = self._news.pop(kind, None)
+        if news is not None:
+            news.set()
         if kind != APPLICATIONS:
             return
         for change in changes:
@@ -151,6 +157,29 @@ class State:
         answer = await self.port.send(make(info, *args, **options))
         found: Obj = answer.or_raise()
         return found
+
+    async def write(
+        self, kind: GroupKind, make: Callable[..., client.Request], *args: object, **options: object
+    ) -> Obj:
+        """As :meth:`send`, for a write: the caches of the services have it, or two seconds have passed."""
+        answer = await self.send(kind, make, *args, **options)
+        gone = make is client.delete
+        where = (str(args[0]), str(args[1])) if gone else (namespace_of(answer), name_of(answer))
+        try:
+            async with asyncio.timeout(SEEN_S):
+                while not self._has(ObjectRef(*kind, *where), "" if gone else resource_version(answer)):
+                    await self._news.setdefault(kind, asyncio.Event()).wait()
+        except TimeoutError:
+            pass
+        return answer
+
+    def _has(self, ref: ObjectRef, version: str) -> bool:
+        """Return whether the cache has an object at least in this version; none if it is empty."""
+        found = self.cache.get(ref)
+        if found is None or not version:
+            return found is None and not version
+        known = resource_version(found)
+        return not (known.isdigit() and version.isdigit()) or int(known) >= int(version)
 
     async def fresh(self, kind: GroupKind, namespace: str, name: str) -> Obj:
         """Return an object as the API has it now. Raises :class:`ApiError`."""

@@ -213,11 +213,14 @@ def normal_url(url: str) -> str:
     if at and "@" not in after and after and not any(letter in before for letter in "/:"):
         url = url if url.startswith("ssh://") else f"ssh://{url.replace(':', '/', 1)}"
     url = url.removesuffix(".git")
+    return url.removeprefix("ssh://") if _is_address(url) else ""
+
+
+def _is_address(url: str) -> bool:
     try:
-        urlsplit(url).port
+        return urlsplit(url).port != -1
     except ValueError:
-        return ""
-    return url.removeprefix("ssh://")
+        return False
 
 
 def same_url(one: str, other: str) -> bool:

@@ -131,7 +131,8 @@ def _request(pattern: _Pattern, bound: dict[str, str], query: str, body: bytes) 
     message, route = pattern.method.request, pattern.route
     request: Obj = {}
     if route.body:
-        value = _body(body)
+        field = _field(message, route.body)
+        value = _body(body, str if field is not None and field.scalar else dict)
         if route.body == "*":
             request = value
         else:
@@ -145,15 +146,16 @@ def _request(pattern: _Pattern, bound: dict[str, str], query: str, body: bytes) 
     return request
 
 
-def _body(body: bytes) -> Obj:
+def _body(body: bytes, kind: type) -> Any:
+    """Return the value of a body: an object, or a text where the field that it fills is one."""
     if not body.strip():
-        return {}
+        return kind()
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise RpcError(Code.INVALID_ARGUMENT, f"the body is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise RpcError(Code.INVALID_ARGUMENT, "the body is not a JSON object")
+    if not isinstance(value, kind):
+        raise RpcError(Code.INVALID_ARGUMENT, f"the body is not a JSON {'object' if kind is dict else 'text'}")
     return value
 
 

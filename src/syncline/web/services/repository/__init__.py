@@ -1,0 +1,1 @@
+"""RepositoryService and RepoCredsService, in parts; begin at :mod:`syncline.web.services.repository.declaring`."""

@@ -1,0 +1,31 @@
+"""The services of what Argo CD stores beside its own kinds, put together: :func:`handlers`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from syncline.web.parts import Parts
+from syncline.web.services.repository.connecting import Connections
+from syncline.web.services.repository.credentials import Credentials
+from syncline.web.services.repository.declaring import Repositories
+from syncline.web.services.repository.shelves import Shelf
+from syncline.web.wire.calls import Handler
+
+
+def handlers(parts: Parts) -> Mapping[str, Handler]:
+    """Return the handlers of these services."""
+    reading = Shelf(parts.state, "repositories", ("repository", "repo-creds"), ("repo", "creds"))
+    pushing = Shelf(
+        parts.state,
+        "write-repositories",
+        ("repository-write", "repo-write-creds"),
+        ("repo-write", "creds-write"),
+        "write ",
+    )
+    connections, others = Connections(parts), Connections(parts)
+    return {
+        **Repositories(parts, reading, connections).handlers(),
+        **Repositories(parts, pushing, others, pushing=True).handlers(),
+        **Credentials(parts.access, reading, connections).handlers(),
+        **Credentials(parts.access, pushing, others, pushing=True).handlers(),
+    }
