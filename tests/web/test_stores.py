@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import subprocess
 from pathlib import Path
@@ -12,6 +14,8 @@ import pytest
 from tests.web.test_server import Installation
 from tests.web.test_server import installed as installed
 
+from syncline.base.clock import SystemClock
+from syncline.cluster.access.pki import new_authority
 from syncline.kube.client import Request
 
 SECRETS = "/api/v1/namespaces/argocd/secrets"
@@ -47,13 +51,12 @@ def test_a_repository_is_declared_changed_and_taken_back(installed: Installation
     (listed,) = installed.call(REPOSITORY + "ListRepositories", token=token)["items"]
     assert (listed["username"], listed["connectionState"]["status"]) == ("me", "Successful")
     assert "hidden-canary" not in json.dumps(listed)
-    (secret,) = installed.client.send(
-        Request("GET", f"{SECRETS}?labelSelector=argocd.argoproj.io/secret-type%3Drepository")
-    ).or_raise()["items"]
+    secrets = installed.client.send(Request("GET", SECRETS)).or_raise()["items"]
+    (secret,) = [one for one in secrets if one["metadata"]["name"].startswith("repo-")]
     assert secret["metadata"]["annotations"]["managed-by"] == "argocd.argoproj.io"
-    assert secret["metadata"]["name"].startswith("repo-")
+    assert secret["metadata"]["labels"] == {"argocd.argoproj.io/secret-type": "repository"}
     installed.call(REPOSITORY + "DeleteRepository", {"repo": repository}, token=token)
-    assert installed.call(REPOSITORY + "ListRepositories", token=token).get("items", []) == []
+    assert not installed.call(REPOSITORY + "ListRepositories", token=token)["items"]
     denied = refused(installed, REPOSITORY + "Get", {"repo": repository}, token)
     assert denied == (grpc.StatusCode.PERMISSION_DENIED, "permission denied")
 
@@ -102,3 +105,91 @@ def test_a_secret_of_people_only_loses_its_label(installed: Installation, reposi
     installed.call(REPOSITORY + "Delete", {"repo": repository}, token=token)
     kept = installed.client.send(Request("GET", f"{SECRETS}/ours")).or_raise()
     assert kept["metadata"]["labels"] == {"team": "a"}
+
+
+CLUSTER = "/cluster.ClusterService/"
+
+
+def test_the_cluster_of_the_applications_is_declared_changed_and_taken_back(installed: Installation) -> None:
+    token, server = installed.login(), "https://kubernetes.default.svc"
+    (known,) = installed.call(CLUSTER + "List", {"server": server}, token=token)["items"]
+    assert (known["name"], known["connectionState"]["status"]) == ("in-cluster", "Successful")
+    given = {"server": server, "name": "ours", "config": {"bearerToken": "hidden-canary"}}
+    made = installed.call(CLUSTER + "Create", {"cluster": given}, token=token)
+    assert (made["name"], "hidden-canary" in json.dumps(made)) == ("ours", False)
+    code, text = refused(installed, CLUSTER + "Create", {"cluster": given | {"name": "other"}}, token)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert text == 'existing cluster spec is different; use upsert flag to force update; difference in keys "Name"'
+    change = {"id": {"type": "name", "value": "ours"}, "updatedFields": ["labels"], "cluster": {"labels": {"a": "b"}}}
+    assert installed.call(CLUSTER + "Update", change, token=token)["labels"] == {"a": "b"}
+    again = installed.call(CLUSTER + "InvalidateCache", {"id": {"value": server}}, token=token)
+    assert again["refreshRequestedAt"]
+    installed.call(CLUSTER + "Delete", {"name": "ours"}, token=token)
+    assert refused(installed, CLUSTER + "Get", {"name": "ours"}, token)[1] == "permission denied"
+    assert installed.call(CLUSTER + "Get", {"server": server}, token=token)["name"] == "in-cluster"
+
+
+def test_a_cluster_that_does_not_answer_or_must_not_be_asked_is_not_declared(installed: Installation) -> None:
+    token = installed.login()
+    for server, code, text in (
+        ("https://127.0.0.1:1", grpc.StatusCode.UNKNOWN, "error getting server version: "),
+        ("http://169.254.169.254", grpc.StatusCode.INVALID_ARGUMENT, "cluster http://169.254.169.254 lies in"),
+    ):
+        given = {"server": server, "name": "far", "config": {"bearerToken": "x"}}
+        found = refused(installed, CLUSTER + "Create", {"cluster": given}, token)
+        assert (found[0], found[1].startswith(text)) == (code, True), found
+
+
+CERTIFICATE = "/certificate.CertificateService/"
+KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIIhtxNNaQ0tQHfrGCRFKI6zYPLRpL2pNBQmCRwxuWnLb"
+
+
+def test_known_hosts_are_stored_once_and_found_by_patterns(installed: Installation) -> None:
+    token = installed.login()
+    one = {"serverName": "[git.example.com]:2222", "certType": "ssh", "certSubType": "ssh-ed25519"}
+    one["certData"] = base64.b64encode(KEY.encode()).decode()
+    (made,) = installed.call(CERTIFICATE + "CreateCertificate", {"certificates": {"items": [one]}}, token=token)[
+        "items"
+    ]
+    print_of = base64.b64encode(hashlib.sha256(base64.b64decode(KEY)).digest()).decode().rstrip("=")
+    assert made["certInfo"] == print_of
+    assert not installed.call(CERTIFICATE + "CreateCertificate", {"certificates": {"items": [one]}}, token=token)[
+        "items"
+    ]
+    (listed,) = installed.call(CERTIFICATE + "ListCertificates", {"hostNamePattern": "[git.*"}, token=token)["items"]
+    assert (listed["certInfo"], listed.get("certData")) == (f"SHA256:{print_of}", None)
+    other = KEY[:-4] + "AAAA"
+    changed = {"certificates": {"items": [one | {"certData": base64.b64encode(other.encode()).decode()}]}}
+    _, text = refused(installed, CERTIFICATE + "CreateCertificate", changed, token)
+    assert text.endswith("(subtype: 'ssh-ed25519') already exists, and upsert was not specified")
+    installed.call(CERTIFICATE + "CreateCertificate", changed | {"upsert": True}, token=token)
+    stored = installed.client.send(Request("GET", "/api/v1/namespaces/argocd/configmaps/argocd-ssh-known-hosts-cm"))
+    assert stored.or_raise()["data"] == {"ssh_known_hosts": f"[git.example.com]:2222 ssh-ed25519 {other}\n"}
+    assert len(installed.call(CERTIFICATE + "DeleteCertificate", {"certType": "ssh"}, token=token)["items"]) == 1
+    assert not installed.call(CERTIFICATE + "ListCertificates", token=token)["items"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"certType": "ssh", "certSubType": "ssh-rsa"}, "is no public key of type 'ssh-rsa'"),
+        ({"certType": "https", "serverName": "a b"}, "invalid hostname in request: a b"),
+        ({"certType": "https"}, "no valid PEM data received"),
+        ({"certType": "x"}, "unknown certificate type: x"),
+        ({"certType": "ssh", "certSubType": "ssh-ed25519", "serverName": "a\nb"}, "invalid hostname in request: a\nb"),
+    ],
+)
+def test_what_is_no_certificate_is_not_stored(installed: Installation, wrong: dict[str, str], text: str) -> None:
+    one = {"serverName": "git.example.com", "certData": base64.b64encode(KEY.encode()).decode()} | wrong
+    asked = {"certificates": {"items": [one]}}
+    assert refused(installed, CERTIFICATE + "CreateCertificate", asked, installed.login())[1].endswith(text)
+
+
+def test_certificates_of_servers_are_described(installed: Installation) -> None:
+    token, pem = installed.login(), new_authority(SystemClock().now()).certificate_pem
+    one = {"serverName": "git.example.com", "certType": "https", "certData": base64.b64encode(pem.encode()).decode()}
+    installed.call(CERTIFICATE + "CreateCertificate", {"certificates": {"items": [one]}}, token=token)
+    (listed,) = installed.call(CERTIFICATE + "ListCertificates", {"certType": "https"}, token=token)["items"]
+    assert (listed["certSubType"], "CN=" in listed["certInfo"]) == ("ecdsa", True)
+    installed.call(CERTIFICATE + "DeleteCertificate", {"hostNamePattern": "git.*"}, token=token)
+    assert not installed.call(CERTIFICATE + "ListCertificates", token=token)["items"]

@@ -75,7 +75,7 @@ def handlers_of(parts: Parts) -> Mapping[str, Handler]:
         **Sessions(access).handlers(),
         **Reading(finder).handlers(),
         **Projects(state, access).handlers(),
-        **Clusters(state, access).handlers(),
+        **Clusters(parts).handlers(),
         **stores(parts),
     }
 

@@ -173,6 +173,15 @@ class State:
             pass
         return answer
 
+    async def keep(self, name: str, data: Mapping[str, str]) -> None:
+        """Make this the data of a ConfigMap of the control namespace, which is created if it is missing."""
+        found = self.cache.get(ObjectRef(*CONFIG_MAP, self.namespace, name))
+        labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "argocd"}
+        metadata = {"name": name, "namespace": self.namespace, "labels": labels}
+        fresh: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+        make = client.create if found is None else client.update
+        await self.write(CONFIG_MAP, make, {**(found or fresh), "data": dict(data)})
+
     def _has(self, ref: ObjectRef, version: str) -> bool:
         """Return whether the cache has an object at least in this version; none if it is empty."""
         found = self.cache.get(ref)

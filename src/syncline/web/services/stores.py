@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from syncline.web.parts import Parts
+from syncline.web.services.certificate import Certificates
 from syncline.web.services.repository.connecting import Connections
 from syncline.web.services.repository.credentials import Credentials
 from syncline.web.services.repository.declaring import Repositories
@@ -28,4 +29,5 @@ def handlers(parts: Parts) -> Mapping[str, Handler]:
         **Repositories(parts, pushing, others, pushing=True).handlers(),
         **Credentials(parts.access, reading, connections).handlers(),
         **Credentials(parts.access, pushing, others, pushing=True).handlers(),
+        **Certificates(parts.state, parts.access).handlers(),
     }

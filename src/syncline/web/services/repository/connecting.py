@@ -63,7 +63,7 @@ class Connections:
 
     async def states(self, records: Sequence[Obj], *, again: bool) -> list[Obj]:
         """Return how the connection of each record is; ``again``: ask all of them."""
-        return list(await asyncio.gather(*(self._state(record, again=anew) for record in records)))
+        return list(await asyncio.gather(*(self._state(record, again=again) for record in records)))
 
     def forget(self, record: Obj) -> None:
         """Ask this repository again when its connection is shown next."""

@@ -174,7 +174,7 @@ class Repositories:
         return fitting
 
     async def _with_states(self, records: Sequence[Obj], *, again: bool) -> Sequence[Obj]:
-        states = await self.connections.states(records, again=anew)
+        states = await self.connections.states(records, again=again)
         pairs = zip(records, states, strict=True)
         return [_safe(shown(record)) | {"connectionState": state} for record, state in pairs]
 
