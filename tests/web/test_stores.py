@@ -17,6 +17,7 @@ from tests.web.test_server import installed as installed
 from syncline.base.clock import SystemClock
 from syncline.cluster.access.pki import new_authority
 from syncline.kube.client import Request
+from syncline.web.wire.api import read, writer
 
 SECRETS = "/api/v1/namespaces/argocd/secrets"
 REPOSITORY = "/repository.RepositoryService/"
@@ -193,3 +194,54 @@ def test_certificates_of_servers_are_described(installed: Installation) -> None:
     assert (listed["certSubType"], "CN=" in listed["certInfo"]) == ("ecdsa", True)
     installed.call(CERTIFICATE + "DeleteCertificate", {"hostNamePattern": "git.*"}, token=token)
     assert not installed.call(CERTIFICATE + "ListCertificates", token=token)["items"]
+
+
+SET = "/applicationset.ApplicationSetService/"
+
+
+def fleet(**metadata: Any) -> dict[str, Any]:
+    elements = [{"name": "one"}, {"name": "two"}]
+    source = {"repoURL": "https://git.example.invalid/demo.git", "path": "app"}
+    destination = {"server": "https://kubernetes.default.svc", "namespace": "default"}
+    template = {
+        "metadata": {"name": "{{name}}"},
+        "spec": {"project": "default", "source": source, "destination": destination},
+    }
+    spec = {"generators": [{"list": {"elements": elements}}], "template": template}
+    return {"metadata": {"name": "fleet", **metadata}, "spec": spec}
+
+
+def test_a_set_is_generated_created_and_deleted(installed: Installation) -> None:
+    token = installed.login()
+    made = installed.call(SET + "Generate", {"applicationSet": fleet()}, token=token)["applications"]
+    assert [app["metadata"]["name"] for app in made] == ["one", "two"]
+    shown = installed.call(SET + "Create", {"applicationset": fleet(), "dryRun": True}, token=token)
+    assert [one["name"] for one in shown["status"]["resources"]] == ["one", "two"]
+    assert refused(installed, SET + "Get", {"name": "fleet"}, token)[0] is grpc.StatusCode.NOT_FOUND
+    installed.call(SET + "Create", {"applicationset": fleet()}, token=token)
+    changed = fleet(labels={"team": "a"})
+    code, text = refused(installed, SET + "Create", {"applicationset": changed}, token)
+    assert text == "existing ApplicationSet spec is different, use upsert flag to force update"
+    stored = installed.call(SET + "Create", {"applicationset": changed, "upsert": True}, token=token)
+    assert (code, stored["metadata"]["labels"]) == (grpc.StatusCode.INVALID_ARGUMENT, {"team": "a"})
+    assert len(installed.call(SET + "List", {"selector": "team=a"}, token=token)["items"]) == 1
+    assert not installed.call(SET + "List", {"projects": ["other"]}, token=token)["items"]
+    assert "items" in installed.call(SET + "ListResourceEvents", {"name": "fleet"}, token=token)
+    raw = writer().write("applicationset.ApplicationSetWatchQuery", {"name": "fleet"})
+    stream = installed.channel.unary_stream(SET + "Watch")(raw, metadata=(("token", token),), timeout=60)
+    events = (read("argoproj.v1alpha1.ApplicationSetWatchEvent", one) for one in stream)
+    assert next(events)["type"] == "ADDED"
+    installed.call(SET + "Delete", {"name": "fleet"}, token=token)
+    assert any(one["type"] == "DELETED" for one in events)
+    stream.cancel()
+
+
+def test_a_set_that_must_not_be_stored_is_refused(installed: Installation) -> None:
+    token, wanted = installed.login(), fleet()
+    wanted["spec"]["template"]["spec"]["project"] = "none"
+    found = refused(installed, SET + "Create", {"applicationset": wanted}, token)
+    assert found[1].endswith("ApplicationSet references project none which does not exist")
+    wanted["spec"]["template"]["spec"]["project"] = "{{name}}"
+    assert "templated `project` fields" in refused(installed, SET + "Generate", {"applicationSet": wanted}, token)[1]
+    elsewhere = {"applicationset": fleet(namespace="kube-system")}
+    assert refused(installed, SET + "Create", elsewhere, token)[1] == "namespace 'kube-system' is not permitted"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from syncline.control.cache import Cache
 from syncline.control.informer import Change, Scope
@@ -18,6 +19,7 @@ from syncline.control.loop import Spaces
 from syncline.control.manager import Port
 from syncline.kube import client
 from syncline.kube.errors import ApiError, Unavailable
+from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.mapper import Mapper
 from syncline.kube.objects import GroupKind, Obj, ObjectRef, dig, name_of, namespace_of, resource_version
@@ -30,12 +32,14 @@ CONFIG_MAP = GroupKind("", "ConfigMap")
 SECRET = GroupKind("", "Secret")
 APPLICATIONS = APPLICATION.group_kind
 PROJECTS = APP_PROJECT.group_kind
+SETS = APPLICATION_SET.group_kind
 MAX_BEHIND = 10_000
 """Events that a watcher may be behind; more end its watch, and it lists again."""
 CONTROL_NAMESPACE = "argocd"
 SEEN_S = 2.0
 """Seconds that a write waits until the cache has it, so that the next request sees it (upstream's)."""
 NO_DATA: Mapping[str, str] = {}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,51 +67,56 @@ class State:
         self.cache = Cache(self.mapper)
         here = Scope(namespace)
         self.scopes: Mapping[GroupKind, Scope | None] = {CONFIG_MAP: here, SECRET: here, PROJECTS: here} | (
-            {} if namespaces else {APPLICATIONS: here}
+            {} if namespaces else {APPLICATIONS: here, SETS: here}
         )
         self.spaces = Spaces()
         self.wanted_changed: Callable[[], None] = lambda: None
         self._encoded: dict[tuple[str, str], tuple[Obj, Encoded]] = {}
         self._watchers: set[asyncio.Queue[Event | None]] = set()
+        self._set_watchers: set[asyncio.Queue[tuple[str, Obj] | None]] = set()
         self._news: dict[GroupKind, asyncio.Event] = {}
         self.unreadable: dict[str, str] = {}
 
     # -- as a driver sees it -----------------------------------------------------------------------------------------
 
     def wanted_kinds(self) -> set[GroupKind]:
-        return {APPLICATIONS, PROJECTS, CONFIG_MAP, SECRET}
+        return {APPLICATIONS, PROJECTS, CONFIG_MAP, SECRET, SETS}
 
     def needed_kinds(self) -> set[GroupKind]:
-        return self.wanted_kinds()
+        return self.wanted_kinds() - {SETS}
 
     def changed(self, kind: GroupKind, changes: Sequence[Change]) -> None:
         news = self._news.pop(kind, None)
         if news is not None:
             news.set()
-        if kind != APPLICATIONS:
+        if kind not in (APPLICATIONS, SETS):
             return
         for change in changes:
             obj = change.new or change.old
             assert obj is not None
+            what = "DELETED" if change.new is None else "ADDED" if change.old is None else "MODIFIED"
+            if kind == SETS:
+                _tell(self._set_watchers, (what, obj))
+                continue
             if change.new is None:
                 self._encoded.pop((namespace_of(obj), name_of(obj)), None)
             if self._watchers and self.permits(namespace_of(obj)):
-                what = "DELETED" if change.new is None else "ADDED" if change.old is None else "MODIFIED"
-                self._tell(Event(what, obj, self.application(obj)))
+                _tell(self._watchers, Event(what, obj, self.application(obj)))
 
     def unread(self, kind: GroupKind, why: str, space: str = "") -> None:
         self.unreadable[str(kind)] = why
 
-    def _tell(self, event: Event) -> None:
-        for queue in list(self._watchers):
-            if queue.full():
-                queue.get_nowait()
-                queue.put_nowait(None)
-                self._watchers.discard(queue)
-            else:
-                queue.put_nowait(event)
-
     # -- as the services see it --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def watching_sets(self) -> Iterator[asyncio.Queue[tuple[str, Obj] | None]]:
+        """As :meth:`watching`, for ApplicationSets: yield a queue of what happened, and to which."""
+        queue: asyncio.Queue[tuple[str, Obj] | None] = asyncio.Queue(MAX_BEHIND)
+        self._set_watchers.add(queue)
+        try:
+            yield queue
+        finally:
+            self._set_watchers.discard(queue)
 
     @contextmanager
     def watching(self) -> Iterator[asyncio.Queue[Event | None]]:
@@ -193,6 +202,16 @@ class State:
     async def fresh(self, kind: GroupKind, namespace: str, name: str) -> Obj:
         """Return an object as the API has it now. Raises :class:`ApiError`."""
         return await self.send(kind, client.get, namespace, name)
+
+
+def _tell(watchers: set[asyncio.Queue[T | None]], event: T) -> None:
+    for queue in list(watchers):
+        if queue.full():
+            queue.get_nowait()
+            queue.put_nowait(None)
+            watchers.discard(queue)
+        else:
+            queue.put_nowait(event)
 
 
 def _same_version(one: Obj, other: Obj) -> bool:

@@ -3,48 +3,23 @@
 
 from __future__ import annotations
 
+from syncline.appset.checking import TEMPLATED, problem_of, project_of
 from syncline.cli.access.connection import Connection
 from syncline.cli.app.target import control_namespace
 from syncline.cli.frame.failure import CommandFailed
 from syncline.kube import client
 from syncline.kube.errors import Forbidden
 from syncline.kube.kinds.argoproj import APP_PROJECT
-from syncline.kube.objects import Obj, dig, name_of, namespace_of
-
-KINDS = (
-    "clusterDecisionResource",
-    "clusters",
-    "git",
-    "list",
-    "matrix",
-    "merge",
-    "plugin",
-    "pullRequest",
-    "scmProvider",
-)
-PREFIX = "error validating ApplicationSets"
-TEMPLATED = "the Argo CD API does not currently support creating ApplicationSets with templated `project` fields"
-
-
-def project_of(found: Obj) -> str:
-    """Return the project of the template, as it is written."""
-    return str(dig(found, "spec", "template", "spec", "project", default="") or "")
+from syncline.kube.objects import Obj, name_of, namespace_of
 
 
 def check_set(found: Obj) -> None:
     """Raise CommandFailed for a templated project, and for an element without a generator."""
-    if "{{" in project_of(found):
-        raise CommandFailed(
-            f"{PREFIX}: {TEMPLATED}: {name_of(found)} has {project_of(found)!r}; `kubectl apply` stores it"
-        )
-    for element in dig(found, "spec", "generators", default=[]) or []:
-        names = set(element) if isinstance(element, dict) else set()
-        if not names & {*KINDS, "selector"}:
-            unknown = f": {', '.join(sorted(names))}" if names else ""
-            raise CommandFailed(
-                f"{PREFIX}: ApplicationSet {name_of(found)} contains unrecognized generators{unknown}; known are "
-                f"{', '.join(KINDS)}"
-            )
+    problem = problem_of(found)
+    if problem.endswith(TEMPLATED):
+        problem += f": {name_of(found)} has {project_of(found)!r}; `kubectl apply` stores it"
+    if problem:
+        raise CommandFailed(problem)
 
 
 def unknown_project(found: Obj, fix: str = "") -> CommandFailed:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from syncline.apply.causes.pods import condition
+from syncline.appset.checking import merged, same_set
 from syncline.appset.observing.observe import REFRESH
 from syncline.cli.access.connection import Connection
 from syncline.cli.app.target import CONTROL_NAMESPACE, MANAGER, MAX_CONFLICTS
@@ -23,7 +24,7 @@ from syncline.kube import client
 from syncline.kube.client import PatchType
 from syncline.kube.kinds.applicationset import APPLICATION_SET
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, annotations_of, meta, name_of, namespace_of, ref_of
+from syncline.kube.objects import Obj, annotations_of, name_of, namespace_of, ref_of
 
 UP_TO_DATE = "ResourcesUpToDate"
 _DIFFERENT = "existing ApplicationSet spec is different, use upsert flag to force update: --upsert changes '{name}'"
@@ -98,9 +99,9 @@ def _tried(stage: Stage, wanted: Obj, folder: Path | None, *, upsert: bool) -> t
         }
         for app in made
     ]
-    if known is not None and not _same(known, wanted) and not upsert:
+    if known is not None and not same_set(known, wanted) and not upsert:
         raise CommandFailed(_DIFFERENT.format(name=name_of(wanted)))
-    action = "created" if known is None else "unchanged" if _same(known, wanted) else "updated"
+    action = "created" if known is None else "unchanged" if same_set(known, wanted) else "updated"
     return wanted | {"status": {"resources": resources, "resourcesCount": len(resources)}}, action
 
 
@@ -114,7 +115,7 @@ def _written(link: Connection, wanted: Obj, *, upsert: bool) -> tuple[Obj, str]:
     where = place_of(name_of(wanted), namespace_of(wanted))
     for attempt in range(1, MAX_CONFLICTS + 1):
         known = get_set(link, where)
-        if _same(known, wanted):
+        if same_set(known, wanted):
             return known, "unchanged"
         if not upsert:
             raise CommandFailed(_DIFFERENT.format(name=name_of(wanted)))
@@ -124,24 +125,6 @@ def _written(link: Connection, wanted: Obj, *, upsert: bool) -> tuple[Obj, str]:
             break
     stored: Obj = link.check(answer)
     return stored, "updated"
-
-
-def _same(known: Obj, wanted: Obj) -> bool:
-    """Return whether nothing of what a person writes differs, as upstream compares them."""
-    fields = ("labels", "annotations", "finalizers")
-    return known.get("spec") == wanted.get("spec") and all(
-        (meta(known).get(field) or None) == (meta(wanted).get(field) or None) for field in fields
-    )
-
-
-def merged(known: Obj, wanted: Obj) -> Obj:
-    """Return the stored set with the spec and finalizers of ``wanted``; labels and annotations are added."""
-    metadata = dict(meta(known))
-    for field in ("labels", "annotations"):
-        both = {**(metadata.get(field) or {}), **(meta(wanted).get(field) or {})}
-        metadata |= {field: both} if both else {}
-    metadata["finalizers"] = meta(wanted).get("finalizers") or []
-    return known | {"metadata": metadata, "spec": wanted.get("spec") or {}}
 
 
 def _wait(link: Connection, stored: Obj) -> None:

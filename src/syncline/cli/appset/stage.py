@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncline.appset.checking import project_of
 from syncline.base.clock import SystemClock
 from syncline.cli.access.connection import Connection
 from syncline.cli.access.snapshots import looking, stand_offline
 from syncline.cli.app.target import control_namespace
-from syncline.cli.appset.checks import check_set, project_of, unknown_project
+from syncline.cli.appset.checks import check_set, unknown_project
 from syncline.cli.frame.failure import CommandFailed
 from syncline.control.cache import Cache
 from syncline.kube.kinds.applicationset import APPLICATION_SET

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from syncline.web.parts import Parts
+from syncline.web.services.applicationset import ApplicationSets
 from syncline.web.services.certificate import Certificates
 from syncline.web.services.repository.connecting import Connections
 from syncline.web.services.repository.credentials import Credentials
@@ -29,5 +30,6 @@ def handlers(parts: Parts) -> Mapping[str, Handler]:
         **Repositories(parts, pushing, others, pushing=True).handlers(),
         **Credentials(parts.access, reading, connections).handlers(),
         **Credentials(parts.access, pushing, others, pushing=True).handlers(),
+        **ApplicationSets(parts).handlers(),
         **Certificates(parts.state, parts.access).handlers(),
     }
