@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -245,3 +246,46 @@ def test_a_set_that_must_not_be_stored_is_refused(installed: Installation) -> No
     assert "templated `project` fields" in refused(installed, SET + "Generate", {"applicationSet": wanted}, token)[1]
     elsewhere = {"applicationset": fleet(namespace="kube-system")}
     assert refused(installed, SET + "Create", elsewhere, token)[1] == "namespace 'kube-system' is not permitted"
+
+
+GPG = "/gpgkey.GPGKeyService/"
+
+
+@pytest.mark.skipif(shutil.which("gpg") is None, reason="gpg makes the keys of this test")
+@pytest.mark.parametrize(("kind", "named"), [("rsa2048", "rsa2048"), ("ed25519", "ed25519")])
+def test_keys_are_read_as_gpg_reads_them(installed: Installation, tmp_path: Path, kind: str, named: str) -> None:
+    home = ["gpg", "--homedir", str(tmp_path), "--batch", "--quiet", "--no-autostart"]
+    made = ["--passphrase", "", "--pinentry-mode", "loopback", "--quick-generate-key", "Team <team@example.com>", kind]
+    subprocess.run(["gpg", "--homedir", str(tmp_path), "--batch", "--quiet", *made], check=True, capture_output=True)
+    listed = subprocess.run([*home, "--with-colons", "--list-keys"], check=True, capture_output=True, text=True).stdout
+    fingerprint = next(line.split(":")[9] for line in listed.splitlines() if line.startswith("fpr"))
+    armoured = subprocess.run([*home, "--armor", "--export"], check=True, capture_output=True, text=True).stdout
+    subprocess.run(["gpgconf", "--homedir", str(tmp_path), "--kill", "all"], check=False)
+    token, asked = installed.login(), {"publickey": {"keyData": armoured}}
+    (key,) = installed.call(GPG + "Create", asked, token=token)["created"]["items"]
+    assert (key["fingerprint"], key["keyID"]) == (fingerprint, fingerprint[24:])
+    assert (key["owner"], key["subType"], key["keyData"]) == ("Team <team@example.com>", named, armoured)
+    assert installed.call(GPG + "Create", asked, token=token)["skipped"] == [key["keyID"]]
+    assert not installed.call(GPG + "List", token=token)["items"][0].get("keyData")
+    assert installed.call(GPG + "Get", {"keyID": fingerprint}, token=token)["keyData"] == armoured
+    installed.call(GPG + "Delete", {"keyID": key["keyID"]}, token=token)
+    assert refused(installed, GPG + "Get", {"keyID": fingerprint}, token)[1] == f"no such key: {key['keyID']}"
+
+
+def test_what_is_no_key_is_refused(installed: Installation) -> None:
+    token = installed.login()
+    for text in ("x", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nAAAA\n-----END PGP PUBLIC KEY BLOCK-----"):
+        found = refused(installed, GPG + "Create", {"publickey": {"keyData": text}}, token)
+        assert found[1].startswith("error validating PGP keys from input: ")
+    assert refused(installed, GPG + "Get", {"keyID": "../x"}, token)[1] == "'../x' is not a valid GnuPG key ID"
+
+
+def test_notifications_are_named(installed: Installation) -> None:
+    data = {"trigger.on-sync": "x", "template.sync": "x", "service.webhook.hook": "url: hidden-canary"}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-notifications-cm"}, "data": data}
+    installed.write("POST", "/api/v1/namespaces/argocd/configmaps", body)
+    token, service = installed.login(), "/notification.NotificationService/"
+    while not installed.call(service + "ListTriggers", token=token).get("items"):
+        pass
+    for method, name in (("ListTriggers", "on-sync"), ("ListTemplates", "sync"), ("ListServices", "hook")):
+        assert installed.call(service + method, token=token)["items"] == [{"name": name}]

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from syncline.web.parts import Parts
 from syncline.web.services.applicationset import ApplicationSets
 from syncline.web.services.certificate import Certificates
+from syncline.web.services.gpgkey import GpgKeys
+from syncline.web.services.notification import Notifications
 from syncline.web.services.repository.connecting import Connections
 from syncline.web.services.repository.credentials import Credentials
 from syncline.web.services.repository.declaring import Repositories
@@ -32,4 +34,6 @@ def handlers(parts: Parts) -> Mapping[str, Handler]:
         **Credentials(parts.access, pushing, others, pushing=True).handlers(),
         **ApplicationSets(parts).handlers(),
         **Certificates(parts.state, parts.access).handlers(),
+        **GpgKeys(parts.state, parts.access).handlers(),
+        **Notifications(parts.state).handlers(),
     }
