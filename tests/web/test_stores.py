@@ -95,6 +95,17 @@ def test_what_is_asked_reaches_no_forbidden_network(installed: Installation, rep
         assert (code, field in text) == (grpc.StatusCode.INVALID_ARGUMENT, True)
 
 
+def test_branches_and_tags_are_listed_for_who_may_get_the_repository(installed: Installation, tmp_path: Path) -> None:
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for command in (["init", "-q", "-b", "main"], ["commit", "-q", "--allow-empty", "-m", "x"], ["tag", "v1"]):
+        subprocess.run([*git, *command], check=True)
+    asked = {"repo": f"file://{tmp_path}"}
+    found = installed.call(REPOSITORY + "ListRefs", asked, token=installed.login())
+    assert (found["branches"], found["tags"]) == (["main"], ["v1"])
+    there = refused(installed, REPOSITORY + "ListRefs", {"repo": "http://169.254.169.254/x"}, installed.login())
+    assert "lies in a network that repositories may not name" in there[1]
+
+
 def test_a_secret_of_people_only_loses_its_label(installed: Installation, repository: str) -> None:
     token = installed.login()
     labels = {"argocd.argoproj.io/secret-type": "repository", "team": "a"}

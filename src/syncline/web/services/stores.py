@@ -12,6 +12,7 @@ from syncline.web.services.notification import Notifications
 from syncline.web.services.repository.connecting import Connections
 from syncline.web.services.repository.credentials import Credentials
 from syncline.web.services.repository.declaring import Repositories
+from syncline.web.services.repository.reading import RepositoryReading
 from syncline.web.services.repository.shelves import Shelf
 from syncline.web.wire.calls import Handler
 
@@ -30,6 +31,7 @@ def handlers(parts: Parts) -> Mapping[str, Handler]:
     return {
         **Repositories(parts, reading, connections).handlers(),
         **Repositories(parts, pushing, others, pushing=True).handlers(),
+        **RepositoryReading(parts, reading).handlers(),
         **Credentials(parts.access, reading, connections).handlers(),
         **Credentials(parts.access, pushing, others, pushing=True).handlers(),
         **ApplicationSets(parts).handlers(),
