@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from syncline.argo.application import AppView
+from syncline.argo.requests.operations import sync_operation
 from syncline.argo.stores.secrets import cluster_secret_name, fields_of, repository_secret_name, secret_object
 from syncline.base.clock import EPOCH
 from syncline.cli.access.declared import plain_fields
-from syncline.cli.app.history import rollback_operation
+from syncline.cli.app.history import rollback_to
 from syncline.cli.app.logs import _wanted
 from syncline.cli.app.objects import filtered
 from syncline.cli.app.revised import revised
@@ -21,7 +22,7 @@ from syncline.cli.app.spec.create import create, from_flags, with_overrides
 from syncline.cli.app.spec.flags import image_name, with_flags
 from syncline.cli.app.spec.settings import without
 from syncline.cli.app.spec.sources import with_source, without_source
-from syncline.cli.app.sync import judge, operation_from
+from syncline.cli.app.sync import asked_from, judge
 from syncline.cli.app.wait import outstanding
 from syncline.cli.frame.failure import FAILED, USAGE, CommandFailed
 from syncline.cli.main import main
@@ -136,7 +137,7 @@ SECOND: Obj = {"id": 4, "revision": "def", "source": {"repoURL": "new", "path": 
 
 
 def test_a_rollback_applies_the_source_of_that_time_with_the_options_of_today_and_no_hooks() -> None:
-    found = rollback_operation(deployed({"syncOptions": ["A=1"]}, FIRST, SECOND), None, prune=True)
+    found = rollback_to(deployed({"syncOptions": ["A=1"]}, FIRST, SECOND), None, prune=True)
     assert found["sync"] == {
         "revision": "abc",
         "source": {"repoURL": "old", "path": "p"},
@@ -145,25 +146,33 @@ def test_a_rollback_applies_the_source_of_that_time_with_the_options_of_today_an
         "syncOptions": ["A=1"],
     }
     assert "retry" not in found
-    assert rollback_operation(deployed(None, FIRST, SECOND), 4, prune=False)["sync"]["revision"] == "def"
+    assert rollback_to(deployed(None, FIRST, SECOND), 4, prune=False)["sync"]["revision"] == "def"
 
 
 @pytest.mark.parametrize(
     ("app", "wanted", "words"),
     [
         (deployed(None, SECOND), None, "Application 'shop' should have at least two successful deployments"),
-        (deployed(None, FIRST), 9, "does not have deployment id '9' in history"),
+        (
+            deployed(None, FIRST),
+            9,
+            "does not have deployment with id 9; see `syncline app history shop`",
+        ),
         (deployed({"automated": {}}, FIRST, SECOND), 3, "rollback cannot be initiated when auto-sync is enabled"),
-        (deployed(None, {"id": 1, "revision": "abc"}), 1, "does not say its source"),
+        (
+            deployed(None, {"id": 1, "revision": "abc"}),
+            1,
+            "cannot rollback to revision deployed with Argo CD v0.11",
+        ),
     ],
 )
 def test_a_rollback_that_cannot_be_is_refused_in_upstream_words(app: Obj, wanted: int | None, words: str) -> None:
     with pytest.raises(CommandFailed, match=words):
-        rollback_operation(app, wanted, prune=False)
+        rollback_to(app, wanted, prune=False)
 
 
 def test_automation_that_is_switched_off_does_not_hinder_a_rollback() -> None:
-    assert rollback_operation(deployed({"automated": {"enabled": False}}, FIRST, SECOND), None, prune=False)
+    assert rollback_to(deployed({"automated": {"enabled": False}}, FIRST, SECOND), None, prune=False)
 
 
 SYNC_FLAGS: Obj = {
@@ -179,6 +188,10 @@ SYNC_FLAGS: Obj = {
     "infos": (),
     "retry_limit": 0,
 }
+
+
+def operation_from(flags: Obj, app: Obj | None = None) -> Obj:
+    return sync_operation(app or {}, asked_from(flags), (), "syncline")
 
 
 def test_a_sync_without_flags_asks_for_nothing_special() -> None:
@@ -450,8 +463,9 @@ BACKOFF: Obj = {
 
 
 def test_a_sync_by_hand_retries_as_the_spec_says_unless_flags_say_otherwise() -> None:
-    assert operation_from(SYNC_FLAGS, RETRY)["retry"] == RETRY
-    found = operation_from(SYNC_FLAGS | BACKOFF, RETRY)["retry"]
+    app = {"spec": {"syncPolicy": {"retry": RETRY}}}
+    assert operation_from(SYNC_FLAGS, app)["retry"] == RETRY
+    found = operation_from(SYNC_FLAGS | BACKOFF, app)["retry"]
     assert found == {"limit": 2, "backoff": {"duration": "9s", "maxDuration": "1m", "factor": 3}, "refresh": True}
 
 

@@ -100,7 +100,7 @@ def test_a_life_of_an_application_by_its_verbs(shell: Shell, tmp_path: Path) -> 
     assert state["syncResult"]["revision"] == first
     assert all(not row.get("hookType") for row in state["syncResult"]["resources"]), "a rollback runs no hooks"
     assert "soup: tomato" in shell("app", "manifests", "shop", "--source", "live")
-    assert "does not have deployment id '9' in history" in shell("app", "rollback", "shop", "9", code=20)
+    assert "does not have deployment with id 9" in shell("app", "rollback", "shop", "9", code=20)
 
     tree = shell("app", "resources", "shop", "--output", "tree")
     assert re.search(r"apps +Deployment +shop +web +No\n", tree)

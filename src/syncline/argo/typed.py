@@ -31,15 +31,19 @@ def typed_application(app: Obj) -> Obj:
 
 
 def normalized_spec(spec: Obj) -> Obj:
-    """Return a typed ``spec`` in the form in which upstream stores and compares it: an empty project is ``default``;
-    an empty sync policy and empty blocks of tools are left out (upstream: ``NormalizeApplicationSpec``)."""
-    made = typed_spec(spec)
-    made["project"] = made["project"] or "default"
+    """Return a typed ``spec`` in the form in which upstream compares it; see :func:`stored_spec`."""
+    return stored_spec(typed_spec(spec))
+
+
+def stored_spec(spec: Obj) -> Obj:
+    """Return ``spec`` in the form in which upstream stores it: an empty project is ``default``; an empty sync policy
+    and empty blocks of tools are left out (upstream: ``NormalizeApplicationSpec``). All other fields stay."""
+    made = {**spec, "project": spec.get("project") or "default"}
     if not made.get("syncPolicy"):
         made.pop("syncPolicy", None)
     if made.get("sources"):
         made["sources"] = [_normalized_source(source) for source in made["sources"]]
-    elif "source" in made:
+    elif isinstance(made.get("source"), dict):
         made["source"] = _normalized_source(made["source"])
     return made
 

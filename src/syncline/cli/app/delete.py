@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from syncline.argo.application import RESOURCES_FINALIZER
+from syncline.argo.requests.writing import cascading
 from syncline.cli.access.connection import Connection
 from syncline.cli.app.target import chosen, get_app, merge, namespace_options, selector_option
 from syncline.cli.app.wait import wait_gone
 from syncline.cli.views.application import resource_rows, set_text
 from syncline.kube import client
 from syncline.kube.kinds.argoproj import APPLICATION
-from syncline.kube.objects import Obj, meta
+from syncline.kube.objects import Obj
 
 
 @click.command()
@@ -58,9 +58,6 @@ def delete(
 
 
 def _set_cascade(link: Connection, found: Obj, cascade: bool, policy: str) -> None:
-    before = list(meta(found).get("finalizers") or [])
-    after = [f for f in before if not f.startswith(RESOURCES_FINALIZER)]
-    if cascade:
-        after.append(RESOURCES_FINALIZER if policy == "foreground" else f"{RESOURCES_FINALIZER}/background")
-    if after != before:
+    after = cascading(found, cascade=cascade, policy=policy if cascade else "")
+    if after is not None:
         merge(link, found, {"metadata": {"finalizers": after or None}})

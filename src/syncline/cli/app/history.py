@@ -6,14 +6,15 @@ from typing import Any
 
 import click
 
+from syncline.argo.requests.operations import TERMINATES, check_running, is_automated, rollback_operation
 from syncline.cli.access.connection import Connection
 from syncline.cli.app.sync import follow, judge, request_sync
-from syncline.cli.app.target import get_app, merge, namespace_options, split
+from syncline.cli.app.target import USER, get_app, merge, namespace_options, refusals, split
 from syncline.cli.frame.failure import CommandFailed
 from syncline.cli.frame.output import output_option, print_documents
 from syncline.cli.views.application import history_text, operation_block
 from syncline.cli.views.progress import progress_for
-from syncline.kube.objects import Obj, dig, is_terminating, name_of
+from syncline.kube.objects import Obj, dig, name_of
 
 
 @click.command()
@@ -52,7 +53,7 @@ def rollback(name: str, deployment: int | None, prune: bool, timeout: int, outpu
     """
     with Connection(given["kubeconfig"], given["context"]) as link:
         found = get_app(link, split(name, given["app_namespace"]))
-        begun = request_sync(link, found, rollback_operation(found, deployment, prune=prune))
+        begun = request_sync(link, found, rollback_to(found, deployment, prune=prune))
         final = follow(link, begun, timeout, None if output else progress_for())
     if output:
         print_documents(final, output)
@@ -61,46 +62,16 @@ def rollback(name: str, deployment: int | None, prune: bool, timeout: int, outpu
     judge(final)
 
 
-def rollback_operation(app: Obj, deployment: int | None, *, prune: bool) -> Obj:
-    """Return the rollback operation; raises CommandFailed in upstream's words (``server/application`` Rollback)."""
-    entry = _deployment(app, deployment)
-    policy = dig(app, "spec", "syncPolicy", default={})
-    automated = policy.get("automated")
-    if is_terminating(app):
-        raise CommandFailed("application is deleting")
-    if automated is not None and automated.get("enabled") is not False:
-        raise CommandFailed(
-            "rollback cannot be initiated when auto-sync is enabled; "
-            f"first `syncline app set {name_of(app)} --sync-policy none`"
-        )
-    kept = {key: entry[key] for key in ("source", "sources", "revision", "revisions") if entry.get(key)}
-    if not kept.get("source") and not kept.get("sources"):
-        raise CommandFailed(
-            f"cannot rollback to deployment {entry.get('id')}: the history does not say its source; "
-            f"sync to its commit instead: `syncline app sync {name_of(app)} --revision {entry.get('revision')}`"
-        )
-    sync: Obj = {**kept, "syncStrategy": {"apply": {}}}
-    if prune:
-        sync["prune"] = True
-    if policy.get("syncOptions"):
-        sync["syncOptions"] = list(policy["syncOptions"])
-    return {"initiatedBy": {"username": "syncline"}, "sync": sync}
-
-
-def _deployment(app: Obj, wanted: int | None) -> Obj:
+def rollback_to(app: Obj, deployment: int | None, *, prune: bool) -> Obj:
+    """Return the rollback operation, by default to the deployment before the last."""
     name, entries = name_of(app), dig(app, "status", "history", default=[])
-    if wanted is None:
-        if len(entries) < 2:
-            raise CommandFailed(f"Application '{name}' should have at least two successful deployments")
-        before: Obj = entries[-2]
-        return before
-    for entry in entries:
-        if entry.get("id") == wanted:
-            found: Obj = entry
-            return found
-    raise CommandFailed(
-        f"Application '{name}' does not have deployment id '{wanted}' in history; see `syncline app history {name}`"
-    )
+    if deployment is None and len(entries) < 2:
+        raise CommandFailed(f"Application '{name}' should have at least two successful deployments")
+    wanted = int(entries[-2].get("id") or 0) if deployment is None else deployment
+    automated = is_automated(app)
+    hint = f"first `syncline app set {name} --sync-policy none`" if automated else f"see `syncline app history {name}`"
+    with refusals(hint):
+        return rollback_operation(app, wanted, USER, prune=prune)
 
 
 @click.command("terminate-op")
@@ -114,10 +85,6 @@ def terminate_op(name: str, app_namespace: str, kubeconfig: str | None, context:
     """
     with Connection(kubeconfig, context) as link:
         found = get_app(link, split(name, app_namespace))
-        merge(link, found, {"status": {"operationState": {"phase": "Terminating"}}}, _check_running)
+        with refusals():
+            merge(link, found, TERMINATES, check_running)
     print(f"Application '{name_of(found)}' operation terminating")
-
-
-def _check_running(app: Obj) -> None:
-    if not app.get("operation") or not dig(app, "status", "operationState"):
-        raise CommandFailed("Unable to terminate operation. No operation is in progress")

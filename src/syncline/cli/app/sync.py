@@ -10,6 +10,7 @@ import click
 
 from syncline.argo.application import AppView
 from syncline.argo.project import window_problem
+from syncline.argo.requests.operations import begins, check_idle, check_revisions, is_automated, sync_operation
 from syncline.assembly.inspection.preview import SyncRequest
 from syncline.cli.access.connection import Connection
 from syncline.cli.access.snapshots import include, looking
@@ -18,12 +19,14 @@ from syncline.cli.app.revised import folder_reader, local_options, revised, revi
 from syncline.cli.app.selected import expanded, labelled, selected
 from syncline.cli.app.target import (
     CONTROL_NAMESPACE,
+    USER,
     chosen,
     control_namespace,
     get_app,
     merge,
     namespace_options,
     refresh,
+    refusals,
     selector_option,
     until,
 )
@@ -113,15 +116,14 @@ def _sync_one(link: Connection, where: tuple[str, str], given: Mapping[str, Any]
     if given["preview_changes"] and not _previewed(link, known, given):
         return None
     watched = not given["asynchronous"] and not quiet
-    asked = revised(known, given)
-    operation = operation_from(given, dig(known, "spec", "syncPolicy", "retry"))
-    _choose(link, known, given, operation["sync"])
+    new, asked = revised(known, given), asked_from(given)
+    _choose(link, known, given, asked)
     if given["local"] is not None:
-        operation["sync"]["manifests"] = _local_manifests(link, asked, control_namespace(link, where[0]), given)
-    elif given["revisions"]:
-        operation["sync"]["revisions"] = list(AppView(asked).revisions_wanted)
+        asked["manifests"] = _local_manifests(link, new, control_namespace(link, where[0]), given)
+    revisions = AppView(new).revisions_wanted if given["revision"] or given["revisions"] else ()
+    operation = sync_operation(known, asked, revisions, USER)
     ahead = watched and given["local"] is None
-    planned = plan_ahead(link, asked, SyncRequest(given["revision"], given["prune"])) if ahead else None
+    planned = plan_ahead(link, new, SyncRequest(given["revision"], given["prune"])) if ahead else None
     begun = request_sync(link, known, operation)
     if given["asynchronous"]:
         return None
@@ -146,7 +148,7 @@ def _previewed(link: Connection, app: Obj, given: Mapping[str, Any]) -> bool:
 
 
 def _choose(link: Connection, app: Obj, given: Mapping[str, Any], wanted: Obj) -> None:
-    """Resolve labels and globs to the objects that match now; ``wanted`` is the sync of an operation."""
+    """Resolve labels and globs to the objects that match now; ``wanted`` is the request."""
     if given["labels"] and given["resources"]:
         raise CommandFailed("give --resource or --label, not both", USAGE)
     if given["labels"]:
@@ -169,27 +171,24 @@ def _blame(final: Obj, given: Mapping[str, Any]) -> Obj:
 
 def request_sync(link: Connection, app: Obj, operation: Obj) -> Obj:
     """Write ``.operation`` and remove the old operation's state, as the API server of Argo CD does."""
-    return merge(link, app, {"operation": operation, "status": {"operationState": None}}, _check_idle)
+    return merge(link, app, begins(operation), _check_idle)
 
 
 def _check_idle(app: Obj) -> None:
-    if app.get("operation"):
-        wait = f"syncline app wait {name_of(app)} --operation"
-        raise CommandFailed(f"another operation is already in progress; wait with `{wait}`")
+    with refusals(f"wait with `syncline app wait {name_of(app)} --operation`"):
+        check_idle(app)
 
 
 def _check_request(app: Obj, given: Mapping[str, Any]) -> None:
     """Refuse what the API server of Argo CD refuses before anything starts."""
     _check_idle(app)
-    automated = dig(app, "spec", "syncPolicy", "automated")
-    if automated is None or automated.get("enabled") is False or given["dry_run"]:
+    if given["dry_run"]:
         return
-    if given["local"] is not None:
+    if given["local"] is not None and is_automated(app):
         raise CommandFailed("Cannot use local sync when Automatic Sync Policy is enabled")
-    pairs = zip(AppView(app).revisions_wanted, AppView(revised(app, given)).revisions_wanted, strict=True)
-    for target, wanted in pairs:
-        if wanted != target:
-            raise CommandFailed(f"Cannot sync to {wanted}: auto-sync currently set to {target or 'HEAD'}")
+    wanted = AppView(revised(app, given)).revisions_wanted
+    with refusals():
+        check_revisions(app, wanted)
 
 
 def _local_manifests(link: Connection, app: Obj, namespace: str, given: Mapping[str, Any]) -> list[str]:
@@ -266,30 +265,23 @@ def _unpruned(final: Obj) -> list[Obj]:
     ]
 
 
-def operation_from(given: Mapping[str, Any], retry: Obj | None = None) -> Obj:
-    """Return ``.operation`` from the flags of ``app sync``; ``retry``: the spec's policy, used without retry flags."""
-    sync_: Obj = {}
-    if given["revision"]:
-        sync_["revision"] = given["revision"]
-    if given["prune"]:
-        sync_["prune"] = True
-    if given["dry_run"]:
-        sync_["dryRun"] = True
+def asked_from(given: Mapping[str, Any]) -> Obj:
+    """Return the request that the flags of ``app sync`` make, as upstream's client sends it."""
+    asked: Obj = {"prune": given["prune"], "dryRun": given["dry_run"]}
     if given["strategy"] or given["force"]:
-        sync_["syncStrategy"] = {given["strategy"] or "hook": {"force": True} if given["force"] else {}}
+        asked["strategy"] = {given["strategy"] or "hook": {"force": True} if given["force"] else {}}
     options = [text for flag, text in OPTION_FLAGS.items() if given[flag]]
     if options:
-        sync_["syncOptions"] = options
+        asked["syncOptions"] = {"items": options}
     if given["resources"]:
-        sync_["resources"] = [selected(text) for text in given["resources"]]
-    operation: Obj = {"initiatedBy": {"username": "syncline"}, "sync": sync_}
+        asked["resources"] = [selected(text) for text in given["resources"]]
     if given["infos"]:
         notes = [text.partition("=") for text in given["infos"]]
-        operation["info"] = [{"name": name, "value": value} for name, _, value in notes]
+        asked["infos"] = [{"name": name, "value": value} for name, _, value in notes]
     if given["retry_limit"]:
         fields = ("duration", "maxDuration", "factor")
         flags = ("retry_backoff_duration", "retry_backoff_max_duration", "retry_backoff_factor")
         backoff = {field: given[flag] for field, flag in zip(fields, flags, strict=True)}
         retry = {"limit": given["retry_limit"], "backoff": backoff}
-        retry |= {"refresh": True} if given["retry_refresh"] else {}
-    return operation | ({"retry": retry} if retry is not None else {})
+        asked["retryStrategy"] = retry | ({"refresh": True} if given["retry_refresh"] else {})
+    return asked

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import click
 
 from syncline.argo.application import HYDRATE, HYDRATE_STAMP, REFRESH, AppView
+from syncline.argo.requests.refused import Refused
 from syncline.base.clock import format_time
 from syncline.cli.access.connection import Connection, namespaced
 from syncline.cli.access.following import followed
@@ -18,6 +20,8 @@ from syncline.kube.client import PatchType
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
 from syncline.kube.objects import Obj, ResourceInfo, annotations_of, dig, name_of, namespace_of, resource_version
 
+USER = "syncline"
+"""Who begins operations that commands ask for."""
 MANAGER = "syncline"
 """Field manager of users' changes through this command."""
 CONTROL_NAMESPACE = "argocd"
@@ -29,6 +33,15 @@ REFRESH_S = 60.0
 
 selector_option = click.option("-l", "--selector", default="", help="All Applications with these labels.")
 namespace_options = namespaced("Its namespace.", "-N", "--app-namespace")
+
+
+@contextlib.contextmanager
+def refusals(hint: str = "") -> Iterator[None]:
+    """Raise a refusal of the block as CommandFailed; ``hint``: what to do, after its text."""
+    try:
+        yield
+    except Refused as refused:
+        raise CommandFailed(f"{refused}; {hint}" if hint else str(refused)) from None
 
 
 def split(name: str, namespace: str) -> tuple[str, str]:
