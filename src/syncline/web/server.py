@@ -28,8 +28,11 @@ from syncline.web.content import Content
 from syncline.web.destinations import Destinations
 from syncline.web.parts import Parts
 from syncline.web.refused import REFUSED
+from syncline.web.services.application.checking import Checked
 from syncline.web.services.application.finding import Finder
+from syncline.web.services.application.operating import Operating
 from syncline.web.services.application.reading import Reading
+from syncline.web.services.application.writing import Writing
 from syncline.web.services.cluster import Clusters
 from syncline.web.services.project import Projects
 from syncline.web.services.session import Sessions
@@ -69,11 +72,14 @@ def handlers_of(parts: Parts) -> Mapping[str, Handler]:
     """Return the handlers of all services."""
     state, access = parts.state, parts.access
     finder = Finder(state, access)
+    checked = Checked(parts, finder)
     return {
         **version(),
         **Settings(state).handlers(),
         **Sessions(access).handlers(),
         **Reading(finder).handlers(),
+        **Writing(checked).handlers(),
+        **Operating(checked).handlers(),
         **Projects(state, access).handlers(),
         **Clusters(parts).handlers(),
         **stores(parts),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import Obj, dig, name_of, namespace_of
+from syncline.kube.text.names import dns_label, dns_subdomain
 from syncline.web.access import Access, Caller
 from syncline.web.state import APPLICATIONS, State, hidden, not_found
 from syncline.web.wire.status import Code, RpcError
@@ -41,6 +42,8 @@ class Finder:
         namespace = namespace or self.state.namespace
         if not self.state.permits(namespace):
             raise RpcError(Code.PERMISSION_DENIED, f"namespace '{namespace}' is not permitted")
+        if not name or dns_subdomain(name) or dns_label(namespace):
+            raise RpcError(Code.PERMISSION_DENIED, "permission denied")  # no path is made of it
         known = project and self.access.permits(caller, "applications", action, self.right(project, namespace, name))
         try:
             app = await self.state.fresh(APPLICATIONS, namespace, name)
