@@ -113,6 +113,7 @@ def _committed(repository: Path) -> str:
     git("init", "-q", "-b", "main")
     git("add", ".")
     git("commit", "-qm", "one")
+    git("tag", "-am", "first", "v1")
     return git("rev-parse", "HEAD")
 
 
@@ -178,6 +179,23 @@ def test_a_sync_runs_at_the_commit_and_rolls_back(server: Server) -> None:
     said = [one["message"] for one in events if one["involvedObject"]["name"] == "synced"]
     assert f"admin initiated sync to HEAD ({server.commit})" in said
     assert {"admin created application", "admin initiated rollback to 0"} <= set(said)
+
+
+def test_a_commit_says_who_made_it_and_why(server: Server) -> None:
+    server.made("described")
+    asked = {"name": "described", "revision": server.commit}
+    found = server.ask("RevisionMetadata", asked)
+    assert (found["author"], found["message"]) == ("a <a@example.com>", "one")
+    assert server.refused("RevisionMetadata", asked | {"revision": "main"}) == (
+        UNKNOWN,
+        "revision main must be resolved",
+    )
+    text = "error getting app source by source index and version ID: "
+    code, said = server.refused("RevisionMetadata", asked | {"sourceIndex": 1})
+    assert (code, said) == (UNKNOWN, f"{text}source index 1 not found because there is only 1 source")
+    assert server.refused("RevisionMetadata", asked | {"versionId": 7})[1].startswith(text)
+    text = "no chart found for application: described"
+    assert server.refused("RevisionChartDetails", asked) == (UNKNOWN, text)
 
 
 def test_automation_keeps_to_its_revision(server: Server) -> None:

@@ -32,6 +32,7 @@ from syncline.web.services.application.checking import Checked
 from syncline.web.services.application.finding import Finder
 from syncline.web.services.application.operating import Operating
 from syncline.web.services.application.reading import Reading
+from syncline.web.services.application.revisions import Revisions
 from syncline.web.services.application.writing import Writing
 from syncline.web.services.cluster import Clusters
 from syncline.web.services.project import Projects
@@ -80,6 +81,7 @@ def handlers_of(parts: Parts) -> Mapping[str, Handler]:
         **Reading(finder).handlers(),
         **Writing(checked).handlers(),
         **Operating(checked).handlers(),
+        **Revisions(checked).handlers(),
         **Projects(state, access).handlers(),
         **Clusters(parts).handlers(),
         **stores(parts),
