@@ -31,6 +31,7 @@ from syncline.web.refused import REFUSED
 from syncline.web.services.application.checking import Checked
 from syncline.web.services.application.finding import Finder
 from syncline.web.services.application.operating import Operating
+from syncline.web.services.application.objects import Objects
 from syncline.web.services.application.reading import Reading
 from syncline.web.services.application.revisions import Revisions
 from syncline.web.services.application.writing import Writing
@@ -82,6 +83,7 @@ def handlers_of(parts: Parts) -> Mapping[str, Handler]:
         **Writing(checked).handlers(),
         **Operating(checked).handlers(),
         **Revisions(checked).handlers(),
+        **Objects(finder, parts.destinations).handlers(),
         **Projects(state, access).handlers(),
         **Clusters(parts).handlers(),
         **stores(parts),
