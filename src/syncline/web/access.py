@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from syncline.argo.access.accounts import Account
 from syncline.argo.access.enforcing import Request
 from syncline.argo.access.rights import Identity, refusal
 from syncline.base.secret import Secret
@@ -48,6 +49,10 @@ class Access(Protocol):
         """Return the token of a new session. Raises :class:`RpcError`."""
         ...
 
+    async def verified(self, name: str, password: Secret) -> Account:
+        """Return the account whose password this is. Raises :class:`RpcError`."""
+        ...
+
     async def logout(self, caller: Caller) -> None:
         """Revoke the session of a caller."""
         ...
@@ -73,6 +78,9 @@ class OpenAccess:
 
     async def login(self, name: str, password: Secret, remote: str) -> Secret:
         raise RpcError(Code.UNIMPLEMENTED, "this server has no accounts (--disable-auth): no login is needed")
+
+    async def verified(self, name: str, password: Secret) -> Account:
+        raise RpcError(Code.UNIMPLEMENTED, "this server has no accounts (--disable-auth)")
 
     async def logout(self, caller: Caller) -> None:
         return None

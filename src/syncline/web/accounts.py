@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from syncline.argo.access.accounts import CONFIG_MAP, SECRET, Accounts, AccountsError, Capability, read_accounts
+from syncline.argo.access.accounts import CONFIG_MAP, SECRET, Account, Capability
 from syncline.argo.access.enforcing import Request
 from syncline.argo.access.initial import (
     PASSWORD_LENGTH,
@@ -39,6 +39,7 @@ from syncline.kube.client import PatchType
 from syncline.kube.errors import AlreadyExists, NotFound
 from syncline.kube.objects import Obj
 from syncline.web.access import Caller
+from syncline.web.localaccounts import LocalAccounts
 from syncline.web.state import SECRET as SECRETS
 from syncline.web.state import State
 from syncline.web.wire.status import Code, RpcError
@@ -78,7 +79,7 @@ class AccountAccess:
         self._entropy = entropy
         self._failures = Failures()
         self._revoked: dict[str, None] = {}
-        self._accounts = _Kept()
+        self._accounts = LocalAccounts(state)
         self._rights = _Kept()
         self._logins = asyncio.Semaphore(MAX_LOGINS)
         self._waiting = 0
@@ -91,7 +92,7 @@ class AccountAccess:
             if self._state.data(CONFIG_MAP).get("users.anonymous.enabled") == "true":
                 return Caller("")
             raise RpcError(Code.UNAUTHENTICATED, "no session information")
-        accounts = self._read()
+        accounts = self._accounts.read()
         try:
             if accounts.key is None:
                 raise TokenError("the server has no key yet")
@@ -114,8 +115,16 @@ class AccountAccess:
         """Return the token of a new session. Raises :class:`RpcError`."""
         if len(name.encode()) > MAX_NAME:
             raise RpcError(Code.INVALID_ARGUMENT, f"Username is too long ({MAX_NAME} bytes max)")
-        accounts, now = self._read(), self._clock.now()
-        account = accounts.by_name.get(name)
+        account = await self.verified(name, password)
+        if not account.enabled:
+            raise RpcError(Code.UNAUTHENTICATED, f"Account {name} is disabled")
+        if Capability.LOGIN not in account.capabilities:
+            raise RpcError(Code.UNAUTHENTICATED, f"Account {name} does not have {Capability.LOGIN} capability")
+        return sign(session_claims(name, self._entropy.uid(), self._clock.now()), self._accounts.key())
+
+    async def verified(self, name: str, password: Secret) -> Account:
+        """Return the account whose password this is; a wrong one counts. Raises :class:`RpcError`."""
+        account, now = self._accounts.read().by_name.get(name), self._clock.now()
         known = account.password if account is not None and account.password is not None else NO_ACCOUNT
         if self._waiting >= MAX_WAITING:
             raise RpcError(Code.RESOURCE_EXHAUSTED, "too many logins at once; try again later")
@@ -131,15 +140,7 @@ class AccountAccess:
         if failed:
             raise RpcError(Code.UNAUTHENTICATED, FAILED)
         assert account is not None
-        if not account.enabled:
-            raise RpcError(Code.UNAUTHENTICATED, f"Account {name} is disabled")
-        if Capability.LOGIN not in account.capabilities:
-            raise RpcError(Code.UNAUTHENTICATED, f"Account {name} does not have {Capability.LOGIN} capability")
-        if accounts.key is None:
-            raise RpcError(
-                Code.UNAVAILABLE, f"Secret {SECRET} has no server.secretkey yet; restart the server to make one"
-            )
-        return sign(session_claims(name, self._entropy.uid(), now), accounts.key)
+        return account
 
     async def logout(self, caller: Caller) -> None:
         """Revoke the session of a caller."""
@@ -168,18 +169,11 @@ class AccountAccess:
 
         return self._rights.of((data,), made)
 
-    def _read(self) -> Accounts:
-        data, secret = self._state.data(CONFIG_MAP), self._state.secret(SECRET)
-        try:
-            return self._accounts.of((data, secret), lambda: read_accounts({"data": dict(data)}, secret))
-        except AccountsError as error:
-            raise RpcError(Code.INTERNAL, f"accounts cannot be read: {error}") from None
-
     # -- the first start ---------------------------------------------------------------------------------------------
 
     async def initialize(self) -> None:
         """Write what a first start makes: the administrator's password, and the key of tokens. Raises ``ApiError``."""
-        namespace, accounts = self._state.namespace, self._read()
+        namespace, accounts = self._state.namespace, self._accounts.read()
         lacking = missing(accounts, self._state.secret(SECRET), tls=False)
         if not lacking:
             return

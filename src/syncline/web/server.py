@@ -26,9 +26,11 @@ from syncline.web.access import Access, OpenAccess
 from syncline.web.accounts import AccountAccess
 from syncline.web.content import Content
 from syncline.web.destinations import Destinations
+from syncline.web.localaccounts import LocalAccounts
 from syncline.web.parts import Parts
 from syncline.web.refused import REFUSED
 from syncline.web.services.application.checking import Checked
+from syncline.web.services.account import AccountService
 from syncline.web.services.application.finding import Finder
 from syncline.web.services.application.operating import Operating
 from syncline.web.services.application.objects import Objects
@@ -79,6 +81,7 @@ def handlers_of(parts: Parts) -> Mapping[str, Handler]:
         **version(),
         **Settings(state).handlers(),
         **Sessions(access).handlers(),
+        **AccountService(parts, LocalAccounts(state)).handlers(),
         **Reading(finder).handlers(),
         **Writing(checked).handlers(),
         **Operating(checked).handlers(),

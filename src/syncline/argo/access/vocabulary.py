@@ -45,6 +45,22 @@ PERMITTED = {
     "write-repositories": _READ_WRITE,
 }
 """The actions that the server asks about, by resource."""
+RESOURCES = (
+    "clusters",
+    "projects",
+    "applications",
+    "applicationsets",
+    "repositories",
+    "write-repositories",
+    "certificates",
+    "accounts",
+    "gpgkeys",
+    "logs",
+    "exec",
+    "extensions",
+)
+ACTIONS = ("get", "create", "update", "delete", "sync", "rollback", "override", "action", "invoke")
+"""What a caller may ask about itself, in upstream's order."""
 WITH_PATH = ("update", "delete", "action")
 """Actions on applications that may name what of the application they touch: ``delete/apps/Deployment/web/shop``."""
 

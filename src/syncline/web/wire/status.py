@@ -76,6 +76,13 @@ class RpcError(Exception):
         self.code = code
         self.message = message
 
+    def within(self, text: str) -> RpcError:
+        """Return this refusal after the words of who met it, as Go wraps errors (``%w``)."""
+        if self.code is Code.UNKNOWN:
+            return RpcError(self.code, f"{text}: {self.message}")
+        name = "".join(part.title() for part in self.code.name.split("_"))
+        return RpcError(self.code, f"{text}: rpc error: code = {name} desc = {self.message}")
+
 
 def refusal_of(error: ApiError) -> RpcError:
     """Return what a refusal of Kubernetes' API is to the client of a call."""
