@@ -217,12 +217,16 @@ def _poll(data: Mapping[str, str]) -> float | None:
 
 def with_globals(project: Obj, globals_: tuple[GlobalProject, ...], named: Mapping[str, Obj]) -> Obj:
     """Return ``project`` with the lists of the global projects that select it; ``named``: projects by name."""
-    for entry in globals_:
-        found = named.get(entry.name)
-        if found is None or entry.name == name_of(project) or not _selects(entry.selector, labels_of(project)):
-            continue
+    for found in globals_of(project, globals_, named):
         project = merge_global(project, found)
     return project
+
+
+def globals_of(project: Obj, globals_: tuple[GlobalProject, ...], named: Mapping[str, Obj]) -> list[Obj]:
+    """Return the global projects that select ``project``; ``named``: projects by name."""
+    labels, own = labels_of(project), name_of(project)
+    chosen = (entry.name for entry in globals_ if entry.name != own and _selects(entry.selector, labels))
+    return [named[name] for name in chosen if name in named]
 
 
 def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

@@ -77,11 +77,12 @@ def handlers_of(parts: Parts) -> Mapping[str, Handler]:
     state, access = parts.state, parts.access
     finder = Finder(state, access)
     checked = Checked(parts, finder)
+    accounts = LocalAccounts(state)
     return {
         **version(),
         **Settings(state).handlers(),
         **Sessions(access).handlers(),
-        **AccountService(parts, LocalAccounts(state)).handlers(),
+        **AccountService(parts, accounts).handlers(),
         **Reading(finder).handlers(),
         **Writing(checked).handlers(),
         **Operating(checked).handlers(),
@@ -90,6 +91,8 @@ def handlers_of(parts: Parts) -> Mapping[str, Handler]:
         **Projects(state, access).handlers(),
         **Clusters(parts).handlers(),
         **stores(parts),
+        **Projects(parts, accounts).handlers(),
+        **Clusters(state, access).handlers(),
     }
 
 

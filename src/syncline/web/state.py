@@ -7,6 +7,7 @@ that they are of, so that a list joins bytes. Writes and reads that must be fres
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ MAX_BEHIND = 10_000
 CONTROL_NAMESPACE = "argocd"
 SEEN_S = 2.0
 """Seconds that a write waits until the cache has it, so that the next request sees it (upstream's)."""
+NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?", re.ASCII)
+"""Names of objects, none of which leads elsewhere in a path."""
 NO_DATA: Mapping[str, str] = {}
 T = TypeVar("T")
 
@@ -200,7 +203,10 @@ class State:
         return not (known.isdigit() and version.isdigit()) or int(known) >= int(version)
 
     async def fresh(self, kind: GroupKind, namespace: str, name: str) -> Obj:
-        """Return an object as the API has it now. Raises :class:`ApiError`."""
+        """Return an object as the API has it now. Raises :class:`ApiError`, and RpcError for what names no object."""
+        for text in (namespace, name):
+            if not NAME.fullmatch(text):  # it becomes a part of a path
+                raise RpcError(Code.INVALID_ARGUMENT, f"invalid resource name {text[:80]!r}: it names no {kind.kind}")
         return await self.send(kind, client.get, namespace, name)
 
 

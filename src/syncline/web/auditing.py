@@ -1,0 +1,34 @@
+"""Records what callers did, as upstream's server does: :func:`record`. Rules: Argo CD ``util/argo/audit_logger.go``."""
+
+from __future__ import annotations
+
+import logging
+
+from syncline.base.clock import Clock
+from syncline.control.events import EVENTS, event_object
+from syncline.control.plan import Emit
+from syncline.kube import client
+from syncline.kube.objects import Obj, meta, name_of
+from syncline.web.access import Caller
+from syncline.web.state import State
+
+log = logging.getLogger("syncline.web")
+COMPONENT = "argocd-server"
+
+
+def user_of(caller: Caller) -> str:
+    """Return the name under which a caller is recorded."""
+    email = caller.claims.get("email")
+    return email if caller.issuer != "argocd" and isinstance(email, str) and email else caller.subject
+
+
+async def record(state: State, clock: Clock, caller: Caller, about: Obj, reason: str, action: str) -> None:
+    """Write an Event about an object, and a line of the log; a failure is only logged."""
+    user, now = user_of(caller) or "Unknown user", clock.now()
+    event = event_object(Emit(about, reason, f"{user} {action}", COMPONENT), now)
+    name = f"{name_of(about)[:200]}.{int(now.timestamp() * 1_000_000) * 1000:x}"
+    event["metadata"] = {**meta(event), "name": name, "annotations": {"user": user}}
+    log.info("%s %r: %r %s", about.get("kind"), name_of(about), user, action)
+    answer = await state.port.send(client.create(EVENTS, event))
+    if not answer.ok:
+        log.warning("the Event of it could not be written: %s", answer.refusal().message)
