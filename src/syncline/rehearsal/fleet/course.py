@@ -3,7 +3,7 @@ said when they were played; pure. Entry point: :func:`course_of`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -11,6 +11,8 @@ from syncline.fleet.pull.order.forecasting import GOOD, Forecast, Said, forecast
 from syncline.fleet.pull.order.model import GroupSeen, Target
 from syncline.fleet.pull.order.plan import release_now
 from syncline.fleet.pull.order.proven import Proven
+from syncline.kube.kinds.fleetrollouts import MAX_CLUSTERS
+from syncline.rehearsal.fleet.classes import with_name, without_name
 from syncline.rehearsal.fleet.given import Away
 from syncline.rehearsal.fleet.reactions import Reactions
 
@@ -108,8 +110,51 @@ def course_of(
         cluster = target.cluster.name
         return heard(of(cluster).said.get(target.name, ()), moment - now, aways.get(cluster, ()))
 
-    found = forecast(started, now, react, rounds=ROUNDS)
-    return Course(group, seen.force, tuple(_ordered(group, found, now)), found.complete)
+    few, stands = _few(started, of, aways)
+    found = forecast(few, now, react, rounds=ROUNDS)
+    planned = {(turn.cluster, turn.app): turn for turn in _ordered(group, found, now)}
+    ordered = sorted(started.targets, key=lambda one: one.order)
+    return Course(group, seen.force, tuple(_of(one, planned[stands[one.key]]) for one in ordered), found.complete)
+
+
+def _few(
+    seen: GroupSeen, of: Of, aways: Mapping[str, Sequence[Away]]
+) -> tuple[GroupSeen, Mapping[tuple[str, str], tuple[str, str]]]:
+    """Return the group with two targets at most of those that are equal up to names, and by target the one that stands
+    for it. Gates treat such targets alike, but for the first, which the others name when they wait; where a place is
+    limited, or people name clusters, all stay."""
+    limited = seen.fleet.budgets or seen.fleet.unknown or len(seen.targets) > MAX_CLUSTERS
+    if limited or seen.entries or seen.spec.get("skip"):
+        return seen, {one.key: one.key for one in seen.targets}
+    found: dict[object, list[Target]] = {}
+    stands: dict[tuple[str, str], tuple[str, str]] = {}
+    for one in sorted(seen.targets, key=lambda each: each.order):
+        name = one.cluster.name
+        said = tuple((each.after, each.facts, each.updating) for each in of(name).said.get(one.name, ()))
+        alike = found.setdefault((*_nameless(one), tuple(aways.get(name, ())), said), [])
+        if len(alike) < 2:
+            alike.append(one)
+        stands[one.key] = alike[-1].key
+    return replace(seen, targets=tuple(one for alike in found.values() for one in alike)), stands
+
+
+def _nameless(one: Target) -> Iterator[object]:
+    """Yield all that an order reads of a target but names. Hashes of content have names in them: what counts is which
+    of them are equal."""
+    yield from (one.wave, replace(one.cluster, name=""), one.asked, one.cannot, one.unwritten, one.unmade, one.aside)
+    yield from (one.pins, one.needs, one.depends, one.rolling, one.ordered, one.operation)
+    yield from (bool(one.wanted), bool(one.carried), one.carried == one.wanted)
+    release = one.facts.release
+    yield from (replace(one.facts, release=""), release is None, release == one.carried, release == one.wanted)
+    yield tuple((each.release == one.wanted, each.group, each.number) for each in one.proven)
+
+
+def _of(target: Target, turn: Turn) -> Turn:
+    """Return the turn of a target, from that of the one that stands for it."""
+    if turn.cluster == target.cluster.name and turn.app == target.name:
+        return turn
+    name = target.cluster.name
+    return replace(turn, cluster=name, app=target.name, why=with_name(without_name(turn.why, turn.cluster), name))
 
 
 def _proven(target: Target, before: Target | None, group: str) -> Target:
