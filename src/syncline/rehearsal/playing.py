@@ -125,6 +125,8 @@ class Asked:
     """Where the GitOps controllers are; empty: where the Applications are."""
     origins: tuple[str, ...] = ()
     """Addresses that the clone names for itself."""
+    committed: tuple[tuple[Files, Path], ...] = ()
+    """Repositories that hold such files already, as :func:`commit_files` makes them; they are only read."""
 
     @cached_property
     def applications(self) -> Applications:
@@ -278,7 +280,11 @@ class Play:
         place = self.scratch / f"repository-{len(list(self.scratch.iterdir()))}"
         patterned = any(obj["kind"] == PATTERN for obj in asked.objects)
         state = self.asked.world.state
-        commit_files(completed(files, self.asked.name) if patterned else files, place)
+        known = next((path for each, path in self.asked.committed if each is files), None)
+        if known is not None and not patterned and state is None:
+            place = known
+        else:
+            commit_files(completed(files, self.asked.name) if patterned else files, place)
         self.reader.places = {**self._copies, **dict.fromkeys(asked.urls, str(place))}
         self.reader.files, self.reader.place = files, str(place)
         others = [each for each in addresses_of(files) if each not in asked.urls]

@@ -10,8 +10,11 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
+from syncline.base.interpreter import seldom_collecting
+from syncline.fleet.pull.order.forecasting import Said
 from syncline.fleet.pull.order.model import GroupSeen
 from syncline.rehearsal.answer.answer import Cure, Outcome
 from syncline.rehearsal.cures.editing import Edit, diff_of, edited
@@ -80,6 +83,8 @@ class _Seen:
     """Clusters that the hub cannot tell apart; the first of each, and those that are ``drawn``, have Applications."""
     drawn: tuple[str, ...]
     mentions: tuple[Mentions, ...]
+    committed: tuple[tuple[Files, Path], ...]
+    """Repositories of the files before and after, which no play changes."""
 
     @property
     def others(self) -> Mapping[str, tuple[str, ...]]:
@@ -175,7 +180,8 @@ class FleetRehearsal:
             reader.places = {**{url: str(copy) for url, copy in copies.items()}, **mine}
             seen.append(making.commit(each, decided, {**heads, **dict.fromkeys(each.urls, head)}))
         given_before, before = (commits[0][0], seen[0]) if len(seen) > 1 else (None, None)
-        return _Seen(given, seen[-1], given_before, before, groups, drawn, mentions)
+        committed = tuple((files, place / f"commit-{number}") for number, (_, files) in enumerate(commits))
+        return _Seen(given, seen[-1], given_before, before, groups, drawn, mentions, committed)
 
     def _question(self, asked: FleetAsked, seen: _Seen, key: str, cluster: Pulled) -> Question:
         pulled = pulled_applications(asked.files, cluster.after, seen.given.urls)
@@ -193,6 +199,7 @@ class FleetRehearsal:
             pulled_before=before,
             control_namespace=seen.given.namespace,
             schedule=asked.schedule,
+            committed=seen.committed,
         )
         lasting = digest([repr(each) for each in cluster.world.durations.values()])
         return Question(f"{key} {_hash(asked.files)} {_hash(asked.before)} {lasting}", played)
@@ -224,6 +231,7 @@ class FleetRehearsal:
         return Cure(proposal.text, file, diff, found.outcome, found.headline, found.done_s, outages)
 
 
+@seldom_collecting()
 def rehearse_fleet(asked: FleetAsked, scratch: Path, settings: Settings, processes: int = 0) -> FleetAnswer:
     """Return what would happen to the fleet. Equal questions return equal answers. ``processes``: as in
     :class:`~syncline.rehearsal.fleet.playing.Plays`. Raises ScenarioError."""
@@ -258,11 +266,15 @@ def _manifests(groups: Sequence[GroupSeen]) -> dict[str, list[dict[str, object]]
 
 def _reactions(classes: Sequence[EqualClusters], plays: Mapping[str, Played]) -> Of:
     members = by_member(classes)
+    bare: dict[str, list[tuple[str, tuple[Said, ...]]]] = {}
+    for one in classes:
+        name = one.played.name
+        bare[name] = [(without_name(app, name), said) for app, said in plays[name].reactions.said.items()]
 
+    @cache
     def of(cluster: str) -> Reactions:
         played = members[cluster].played.name
-        said = plays[played].reactions.said
-        return Reactions({with_name(without_name(app, played), cluster): each for app, each in said.items()})
+        return Reactions({with_name(app, cluster): said for app, said in bare[played]})
 
     return of
 
