@@ -19,7 +19,10 @@ from syncline.rehearsal.fleet.course import course_of
 from syncline.rehearsal.fleet.reactions import Reactions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ROLLING: Sequence[Said] = (Said(timedelta(seconds=3), GOOD, "pool worker is updating"), Said(timedelta(seconds=90), GOOD, ""))
+ROLLING: Sequence[Said] = (
+    Said(timedelta(seconds=3), GOOD, "pool worker is updating"),
+    Said(timedelta(seconds=90), GOOD, ""),
+)
 BAD = Said(timedelta(seconds=7), Facts(sync="OutOfSync", phase="Failed", operation_message="no quota"))
 SAYS: dict[str, Sequence[Said]] = {
     "edge": (Said(timedelta(seconds=10), GOOD),),
@@ -57,7 +60,7 @@ def said(cluster: str) -> Reactions:
 @pytest.mark.parametrize(
     "seen",
     [
-        group(("edge", 0, 5), ("site", 1, 6), ("last", 2, 4)),
+        group(("edge", 0, 5), ("site", 1, 6), ("last", 2, 4), ("edge-b", 3, 3)),
         group(("edge", 0, 3), ("bad", 1, 4), ("site", 1, 3), ("last", 2, 3)),
         group(("bad", 0, 4), ("edge", 0, 4), ("last", 1, 5)),
         group(("edge", 0, 3), ("mute", 1, 4), ("away", 1, 4), ("last", 2, 3)),
