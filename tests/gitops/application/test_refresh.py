@@ -107,3 +107,15 @@ def test_every_new_request_is_rendered_anew_a013() -> None:
         ask(world, "one")
         world.driver.settle()
         assert source.reads - before == 1, expected
+
+
+def test_a_comparison_after_an_operation_is_seen_though_nothing_differs() -> None:
+    """``argocd app sync`` waits until ``reconciledAt`` is not before ``finishedAt``."""
+    world, _ = world_with("one")
+    for _ in range(2):
+        world.send("PATCH", f"{APPS}/one", {"operation": {"sync": {}}}, "application/merge-patch+json")
+        world.driver.settle()
+        status = world.send("GET", f"{APPS}/one")["status"]
+        assert status["operationState"]["phase"] == "Succeeded"
+        assert status["reconciledAt"] >= status["operationState"]["finishedAt"]
+        world.clock.advance(SLOW_S)

@@ -37,6 +37,7 @@ from syncline.gitops.application.observing.system import SystemCache
 from syncline.gitops.application.operating.operation import OperationPlan, settle_operation
 from syncline.gitops.application.plan import compare_application, plan_application, settle_asked
 from syncline.gitops.application.reports import Reports
+from syncline.gitops.application.status import compared_before_end
 from syncline.gitops.destinations import applications_in
 from syncline.gitops.holds.model import MANAGED_BY, POOL, application_label, holds_of
 from syncline.kube.kinds.argoproj import APP_PROJECT, APPLICATION
@@ -192,7 +193,7 @@ def _is_operating(app: Obj) -> bool:
 def _is_at_rest(app: Obj) -> bool:
     """Return whether the Application is Synced without a request, so that its own status change needs no reconcile."""
     asked = app.get("operation") or dig(app, "metadata", "deletionTimestamp") or REFRESH in annotations_of(app)
-    return not asked and dig(app, "status", "sync", "status") == "Synced"
+    return not asked and dig(app, "status", "sync", "status") == "Synced" and not compared_before_end(app)
 
 
 def _of_dependency(obj: Obj, cache: Snapshot) -> Iterable[ObjectRef]:

@@ -139,9 +139,16 @@ def _with_conditions(
     if merged:
         status["conditions"] = merged
     status["controllerNamespace"] = view.control_namespace or view.namespace
-    if view.refresh or timeless(status) != timeless(view.status):
+    if view.refresh or compared_before_end(view.obj) or timeless(status) != timeless(view.status):
         status["reconciledAt"] = format_time(now)
     return status
+
+
+def compared_before_end(app: Obj) -> bool:
+    """Return whether an operation has ended since the last comparison: ``argocd app sync`` and ``app wait`` go on until
+    ``reconciledAt`` is not before ``finishedAt``."""
+    ended = str(dig(app, "status", "operationState", "finishedAt", default="") or "")
+    return bool(ended) and ended > str(dig(app, "status", "reconciledAt", default="") or "")
 
 
 def app_patch(
