@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from syncline.apply.annotations import has_option
-from syncline.kube.objects import GroupKind, Obj, dig, gvk_of, ref_of
+from syncline.kube.objects import GroupKind, Obj, dig, gvk_of, name_of
 
 
 class Change(StrEnum):
@@ -89,7 +89,9 @@ def classify_change(target: Obj, live: Obj, *, replace: bool = False, force: boo
 
 
 def _refusal(target: Obj, fields: tuple[str, ...]) -> str:
-    said = f"{ref_of(target)}: {', '.join(fields)} changed but the field is immutable; "
+    """Begin as the API does, since scripts look for its words."""
+    what = f'{gvk_of(target).group_kind} "{name_of(target)}" is invalid'
+    said = f"{what}: {', '.join(fields)} changed but the field is immutable; "
     forcing = "annotate the resource with argocd.argoproj.io/sync-options: Force=true"
     if gvk_of(target).group_kind in _RECREATED_BY_REPLACE:
         return (

@@ -53,7 +53,7 @@ def test_a_job_is_made_anew_only_where_somebody_allowed_it(target: Any, replace:
 def test_a_refusal_names_object_field_and_the_three_ways_out() -> None:
     refused = classify_change(job("a:2"), stored("a:1"))
     assert refused.fields == ("spec.template",)
-    assert refused.message.startswith("batch/Job/demo/j: spec.template changed but the field is immutable")
+    assert refused.message.startswith('Job.batch "j" is invalid: spec.template changed but the field is immutable')
     for way in ("Replace=true", "Force=true", "BeforeHookCreation", "new name"):
         assert way in refused.message
 
