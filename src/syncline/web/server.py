@@ -29,11 +29,11 @@ from syncline.web.destinations import Destinations
 from syncline.web.localaccounts import LocalAccounts
 from syncline.web.parts import Parts
 from syncline.web.refused import REFUSED
-from syncline.web.services.application.checking import Checked
 from syncline.web.services.account import AccountService
+from syncline.web.services.application.checking import Checked
 from syncline.web.services.application.finding import Finder
-from syncline.web.services.application.operating import Operating
 from syncline.web.services.application.objects import Objects
+from syncline.web.services.application.operating import Operating
 from syncline.web.services.application.reading import Reading
 from syncline.web.services.application.revisions import Revisions
 from syncline.web.services.application.writing import Writing
@@ -88,11 +88,9 @@ def handlers_of(parts: Parts) -> Mapping[str, Handler]:
         **Operating(checked).handlers(),
         **Revisions(checked).handlers(),
         **Objects(finder, parts.destinations).handlers(),
-        **Projects(state, access).handlers(),
         **Clusters(parts).handlers(),
         **stores(parts),
         **Projects(parts, accounts).handlers(),
-        **Clusters(state, access).handlers(),
     }
 
 
