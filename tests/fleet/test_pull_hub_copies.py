@@ -62,6 +62,10 @@ def test_the_second_application_goes_with_the_first_and_follows_its_changes(flee
     fleet.hub.send("PATCH", APP, {"spec": {"source": {"path": "b"}}})
     fleet.time.advance(60)
     assert fleet.hub.get(COPY)["spec"]["source"]["path"] == "b"
+    for value in (False, True):
+        fleet.hub.send("PATCH", APP, {"spec": {"source": {"helm": {"valuesObject": {"on": value}}}}})
+        fleet.time.advance(60)
+        assert fleet.hub.get(COPY)["spec"]["source"]["helm"]["valuesObject"] == {"on": value}
     fleet.hub.send("DELETE", APP)
     fleet.time.advance(300)
     assert fleet.hub.absent(APP) and fleet.hub.absent(COPY) and fleet.hub.absent(WEB)

@@ -21,7 +21,8 @@ from syncline.argo.project import (
     permits_resource,
     permits_source,
 )
-from syncline.argo.spec import normalize_spec, validate_spec
+from syncline.argo.spec import validate_spec
+from syncline.argo.typed import stored_spec
 from syncline.gitops.comparison.compare import SyncCode
 from syncline.gitops.sync.retry import retry_after
 from syncline.kube.objects import Obj
@@ -52,7 +53,7 @@ def problems(obj: Obj, clusters: tuple[Cluster, ...] = (HERE,)) -> list[str]:
 
 
 def test_an_empty_project_is_the_default_one_a002() -> None:
-    assert normalize_spec({"project": ""})["project"] == "default"
+    assert stored_spec({"project": ""})["project"] == "default"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_an_empty_project_is_the_default_one_a002() -> None:
         ({"source": {"repoURL": "r", "kustomize": {}}}, {"source": {"repoURL": "r"}}),
         (
             {"source": {"repoURL": "r", "helm": {"parameters": []}}, "sources": [{"repoURL": "r", "helm": {}}]},
-            {"source": {"repoURL": "r", "helm": {}}, "sources": [{"repoURL": "r"}]},
+            {"source": {"repoURL": "r", "helm": {"parameters": []}}, "sources": [{"repoURL": "r"}]},
         ),
         (
             {"sourceHydrator": {"drySource": {"repoURL": "r", "path": "", "helm": {}}, "syncSource": {"path": ""}}},
@@ -70,7 +71,7 @@ def test_an_empty_project_is_the_default_one_a002() -> None:
     ],
 )
 def test_empty_tool_blocks_go_from_the_sources_that_count(given: Obj, normal: Obj) -> None:
-    assert normalize_spec(given) == {**normal, "project": "default"}
+    assert stored_spec(given) == {**normal, "project": "default"}
 
 
 def test_a_chart_without_version_is_refused_a005() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.gitops.recordings import cases, judge
 
 from syncline.argo.excluded import ResourceFilter
-from syncline.argo.spec import normalize_spec
+from syncline.argo.typed import normalized_spec
 from syncline.gitops.application.deletion import deletion_rounds
 from syncline.kube.objects import ref_of
 
@@ -29,5 +29,5 @@ def test_the_highest_wave_is_deleted_first(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", cases("normalize-spec"), ids=lambda case: case["id"])
 def test_a_spec_has_one_normal_form(case: dict[str, Any]) -> None:
-    got = normalize_spec(case["input"]["spec"])
+    got = normalized_spec(case["input"]["spec"])
     judge(case, got == case["expect"]["spec"], got)

@@ -161,6 +161,11 @@ def destination_of(app: Obj, clusters: tuple[Cluster, ...]) -> Cluster | str:
     return resolve_destination(dig(app, "spec", "destination", default={}) or {}, clusters)
 
 
+def own_clusters(clusters: Iterable[Cluster], project: str) -> list[dict[str, str]]:
+    """Return server and name of the clusters that belong to a project."""
+    return [{"server": one.server, "name": one.name} for one in clusters if one.project == project]
+
+
 def declared_twice(clusters: Iterable[Cluster]) -> dict[str, tuple[str, ...]]:
     """Return the servers that several Secrets declare, with the names in these.
 

@@ -1,6 +1,6 @@
 """Normalizes and validates ``spec`` of an Application.
 
-Pure. Specs are compared only after :func:`normalize_spec`. Rules: ``NormalizeApplicationSpec`` and
+Pure. Specs are compared in the form of ``argo/typed.py``. Rules: ``NormalizeApplicationSpec`` and
 ``ValidatePermissions`` of Argo CD (reference argocd-app §§1.4, 1.8).
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncline.argo.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, Cluster, destination_of
+from syncline.argo.clusters import HERE, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, Cluster, destination_of, own_clusters
 from syncline.argo.conditions import Condition
 from syncline.argo.hydrator import dry_source, hydrator_problems, sync_source
 from syncline.argo.project import permits_app_namespace, permits_destination, permits_source
@@ -45,19 +45,6 @@ def normalize_source(source: Obj) -> Obj:
     return {key: value for key, value in kept.items() if key not in TOOL_BLOCKS or value}
 
 
-def normalize_spec(spec: Obj) -> Obj:
-    """Return ``spec`` as stored and compared: an empty project becomes ``default``, empty blocks are removed."""
-    normal: Obj = _pruned(spec)
-    normal["project"] = spec.get("project") or "default"
-    if spec.get("sources"):
-        normal["sources"] = [normalize_source(source) for source in spec["sources"]]
-    elif isinstance(spec.get("source"), dict):
-        normal["source"] = normalize_source(spec["source"])
-    if not normal.get("syncPolicy"):
-        normal.pop("syncPolicy", None)
-    return normal
-
-
 def validate_spec(
     app: Obj, project: Obj | None, *, control_namespace: str, clusters: tuple[Cluster, ...] = (HERE,)
 ) -> list[Condition]:
@@ -69,7 +56,7 @@ def validate_spec(
         found.append(f"Application referencing project {name} which does not exist")
     else:
         cluster = HERE if isinstance(destination, str) else destination
-        own = [{"server": one.server, "name": one.name} for one in clusters if one.project == name]
+        own = own_clusters(clusters, name)
         found += _project_problems(app, project, control_namespace, cluster, own)
     return [Condition("InvalidSpecError", message) for message in found]
 

@@ -15,7 +15,7 @@ from syncline.apply.last_applied import LAST_APPLIED
 from syncline.argo.application import HYDRATE, REFRESH, SKIP_RECONCILE
 from syncline.argo.clusters import IN_CLUSTER_SERVER
 from syncline.argo.conditions import Condition
-from syncline.argo.spec import normalize_spec
+from syncline.argo.typed import stored_spec
 from syncline.control.cache import Snapshot
 from syncline.control.controller import Controller, Watch, differ
 from syncline.control.plan import Create, Delete, Plan, Replace
@@ -111,7 +111,7 @@ def plan_copy(seen: Copied, now: datetime) -> Plan:
 
 def _shown(app: Obj) -> tuple[object, ...]:
     annotations = {key: value for key, value in annotations_of(app).items() if key not in _STAYS}
-    return labels_of(app), annotations, normalize_spec(app.get("spec") or {})
+    return labels_of(app), annotations, stored_spec(app.get("spec") or {})
 
 
 def copy_of(app: Obj) -> Obj:

@@ -16,7 +16,7 @@ from syncline.apply.health import Health, HealthStatus
 from syncline.apply.health.overrides import HealthQuestion
 from syncline.apply.predicting import Kept
 from syncline.argo.application import AppView
-from syncline.argo.clusters import HERE, Cluster, destination_of
+from syncline.argo.clusters import HERE, Cluster, destination_of, own_clusters
 from syncline.argo.dependencies import dependencies
 from syncline.argo.hydrator import sync_source, target_branch
 from syncline.argo.parameters import PARAMETERS_MAP, enables_namespace
@@ -303,7 +303,7 @@ def hydrates(settings: AppSettings, system: System) -> bool:
 
 
 def _own_clusters(view: AppView, clusters: tuple[Cluster, ...]) -> tuple[dict[str, str], ...]:
-    return tuple({"server": one.server, "name": one.name} for one in clusters if one.project == view.project)
+    return tuple(own_clusters(clusters, view.project))
 
 
 def _among_applications(
