@@ -23,7 +23,7 @@ from syncline.kube.mapper import discover
 from syncline.kube.objects import Obj
 from syncline.web.access import Caller, OpenAccess
 from syncline.web.server import handlers_of
-from syncline.web.state import CONFIG_MAP, State
+from syncline.web.state import CONFIG_MAP, PROJECTS, State
 from syncline.web.wire.answering import message_bytes
 from syncline.web.wire.api import methods, read
 from syncline.web.wire.calls import Call
@@ -34,6 +34,9 @@ ROWS = [
     {"group": "apps", "version": "v1", "kind": "ReplicaSet", "namespace": "default", "name": "web"},
     {"version": "v1", "kind": "Secret", "namespace": "default", "name": "key"},
     {"version": "v1", "kind": "ConfigMap", "namespace": "default", "name": "gone"},
+    {"version": "v1", "kind": "Secret", "namespace": "default", "name": "untracked"},
+    {"version": "v1", "kind": "Secret", "namespace": "default", "name": "copied"},
+    {"version": "v1", "kind": "Secret", "namespace": "kube-system", "name": "forbidden"},
 ]
 APP = {
     "apiVersion": "argoproj.io/v1alpha1",
@@ -49,13 +52,27 @@ APP = {
 REPLICA_SET = {
     "apiVersion": "apps/v1",
     "kind": "ReplicaSet",
-    "metadata": {"name": "web"},
+    "metadata": {
+        "name": "web",
+        "annotations": {"argocd.argoproj.io/tracking-id": "shop:apps/ReplicaSet:default/web"},
+    },
     "spec": {
         "selector": {"matchLabels": {"app": "web"}},
         "template": {"metadata": {"labels": {"app": "web"}}, "spec": POD},
     },
 }
 KEY = {"group": "", "kind": "Secret", "namespace": "default", "resourceName": "key", "version": "v1", "name": "shop"}
+
+
+PROJECT = {
+    "metadata": {"name": "default", "namespace": "argocd"},
+    "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "default"}]},
+}
+
+
+def tracked(kind: str, name: str, namespace: str = "default", group: str = "") -> Obj:
+    """Return annotations that name an object of the Application."""
+    return {"argocd.argoproj.io/tracking-id": f"shop:{group}/{kind}:{namespace}/{name}"}
 
 
 class Rights(OpenAccess):
@@ -77,7 +94,7 @@ class Scene:
         self.state = State(DirectPort(self.admin))
         for crd in crds():
             self.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
-        for name in ("default", "argocd"):
+        for name in ("default", "argocd", "kube-system"):
             self.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         self.post("/apis/argoproj.io/v1alpha1/namespaces/argocd/applications", APP)
         owner = self.post("/apis/apps/v1/namespaces/default/replicasets", REPLICA_SET)
@@ -85,10 +102,18 @@ class Scene:
         for plural, obj in (
             ("serviceaccounts", {"kind": "ServiceAccount", "metadata": {"name": "default"}}),
             ("pods", {"kind": "Pod", "metadata": {"name": "web-1", "ownerReferences": [owned]}, "spec": POD}),
-            ("secrets", {"kind": "Secret", "metadata": {"name": "key"}, "stringData": {"password": "hidden-canary"}}),
-            ("secrets", {"kind": "Secret", "metadata": {"name": "foreign"}, "stringData": {"password": "x"}}),
         ):
             self.post(f"/api/v1/namespaces/default/{plural}", {"apiVersion": "v1", **obj})
+        self.secret("key", tracked("Secret", "key"))
+        self.secret("foreign", tracked("Secret", "foreign"))
+        self.secret("untracked", {})
+        self.secret("copied", tracked("Secret", "key"))
+        self.secret("forbidden", tracked("Secret", "forbidden", "kube-system"), "kube-system")
+        self.state.cache.put(PROJECTS, PROJECT)
+
+    def secret(self, name: str, annotations: Obj, namespace: str = "default") -> None:
+        body = {"metadata": {"name": name, "annotations": annotations}, "stringData": {"password": "hidden-canary"}}
+        self.post(f"/api/v1/namespaces/{namespace}/secrets", {"apiVersion": "v1", "kind": "Secret", **body})
 
     def post(self, path: str, body: Obj) -> Obj:
         made: Obj = self.admin.send(Request("POST", path, body=body)).or_raise()
@@ -117,7 +142,7 @@ class Scene:
 
 def test_a_tree_has_what_objects_own_and_what_is_missing() -> None:
     nodes = {one["name"]: one for one in Scene().call("ResourceTree", {"applicationName": "shop"})["nodes"]}
-    assert list(nodes) == ["web", "web-1", "key", "gone"]
+    assert list(nodes) == ["web", "web-1", "key", "gone", "untracked", "copied", "forbidden"]
     assert nodes["web-1"]["images"] == ["registry.example/web:1"]
     parent = nodes["web-1"]["parentRefs"][0]
     assert (parent["kind"], parent["name"], parent["uid"]) == ("ReplicaSet", "web", nodes["web"]["uid"])
@@ -145,6 +170,20 @@ def test_only_objects_of_the_tree_are_reached() -> None:
         assert refused.value.code is Code.INVALID_ARGUMENT
         assert refused.value.message == "Secret  foreign not found as part of application shop"
     assert scene.has("/api/v1/namespaces/default/secrets/foreign")
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace"), [("untracked", "default"), ("copied", "default"), ("forbidden", "kube-system")]
+)
+def test_a_status_that_names_objects_of_others_reaches_none_of_them(name: str, namespace: str) -> None:
+    scene = Scene()
+    shown = next(one for one in scene.call("ResourceTree", {"applicationName": "shop"})["nodes"] if one["name"] == name)
+    assert not {"uid", "resourceVersion", "health"} & shown.keys()
+    for method in ("GetResource", "DeleteResource", "PatchResource"):
+        with pytest.raises(RpcError) as refused:
+            scene.call(method, KEY | {"resourceName": name, "namespace": namespace})
+        assert refused.value.message == f"Secret  {name} not found as part of application shop"
+    assert scene.has(f"/api/v1/namespaces/{namespace}/secrets/{name}")
 
 
 @pytest.mark.parametrize(

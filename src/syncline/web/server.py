@@ -87,7 +87,7 @@ def handlers_of(parts: Parts) -> Mapping[str, Handler]:
         **Writing(checked).handlers(),
         **Operating(checked).handlers(),
         **Revisions(checked).handlers(),
-        **Objects(finder, parts.destinations).handlers(),
+        **Objects(checked).handlers(),
         **Clusters(parts).handlers(),
         **stores(parts),
         **Projects(parts, accounts).handlers(),

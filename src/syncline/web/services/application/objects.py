@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from syncline.apply.diff import hide_secret
+from syncline.argo.clusters import own_clusters
+from syncline.argo.project import permits_resource
 from syncline.argo.settings import CONFIG_MAP, parse_system
+from syncline.argo.tracking import Tracking, is_definition
 from syncline.assembly.inspection.pulled import PulledCache
 from syncline.assembly.inspection.resource_tree import ResourceNode, resource_tree
 from syncline.kube import client
@@ -21,14 +24,16 @@ from syncline.kube.client import PatchType, Request, Response
 from syncline.kube.errors import ApiError
 from syncline.kube.objects import GVK, Obj, ObjectRef, ResourceInfo, dig, gvk_of, resource_version, uid_of
 from syncline.web.access import Caller
-from syncline.web.destinations import Destination, Destinations
-from syncline.web.services.application.finding import Finder
+from syncline.web.destinations import Destination
+from syncline.web.services.application.checking import Checked
+from syncline.web.services.application.finding import project_of
 from syncline.web.wire.calls import Call, Handler
 from syncline.web.wire.status import Code, RpcError
 
 INHERITANCE = "server.rbac.disableApplicationFineGrainedRBACInheritance"
 IMPERSONATION = "application.sync.impersonation.enabled"
 SECRET = ("", "Secret")
+FOREIGN = "the project does not permit it, or it is not tracked as this Application's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,7 @@ class _Found:
 class Objects:
     """The methods about live objects; see :meth:`handlers`."""
 
-    finder: Finder
-    destinations: Destinations
+    checked: Checked
 
     def handlers(self) -> Mapping[str, Handler]:
         """Return the handlers of the methods."""
@@ -77,7 +81,7 @@ class Objects:
         """Return the objects of an Application, and those that they own."""
         app = await self._app(call.caller, "get", query, query.get("applicationName", ""))
         destination = await self._reach(app)
-        return {"nodes": list(tree_nodes(await _trees(destination, app), _versions(app)))}
+        return {"nodes": list(tree_nodes(await self._trees(destination, app), _versions(app)))}
 
     async def get(self, call: Call, query: Obj) -> Obj:
         """Return one live object as JSON; values of a Secret are masked."""
@@ -113,22 +117,45 @@ class Objects:
         return {}
 
     async def _app(self, caller: Caller, action: str, query: Obj, name: str) -> Obj:
-        return await self.finder.permitted(
+        return await self.checked.finder.permitted(
             caller, action, query.get("project", ""), query.get("appNamespace", ""), name
         )
 
     async def _reach(self, app: Obj) -> Destination:
-        return await self.destinations.reach(self.destinations.cluster_of(app))
+        destinations = self.checked.parts.destinations
+        return await destinations.reach(destinations.cluster_of(app))
+
+    async def _trees(self, destination: Destination, app: Obj) -> tuple[ResourceNode, ...]:
+        """Return the trees of an Application. The roots stand in its status, which every writer of the Application
+        can change: one that the project forbids, or that is not tracked as the Application's, stays unread."""
+        parts, cluster = self.checked.parts, destination.cluster
+        project = self.checked.project(app)
+        scoped = own_clusters(parts.destinations.clusters(), project_of(app))
+        tracking = parse_system(parts.state.data(CONFIG_MAP)).tracking or Tracking()
+        instance = tracking.instance_of_app(app, parts.state.namespace)
+
+        def of_app(node: ResourceNode) -> bool:
+            ref, live = node.ref, node.live
+            place = cluster.server, cluster.name, scoped
+            if not permits_resource(project, ref.group, ref.kind, ref.name, ref.namespace, *place):
+                return False
+            if live is None or is_definition(live):
+                return True
+            return tracking.app_name(live) == instance and not tracking.is_copied(live)
+
+        cache = PulledCache(destination.mapper, {}, _Bridge(destination, asyncio.get_running_loop()))
+        found = await asyncio.to_thread(resource_tree, cache, app)
+        return tuple(one if of_app(one) else replace(one, live=None, children=(), unread=FOREIGN) for one in found)
 
     async def _live(self, caller: Caller, action: str, query: Obj) -> _Found:
         """Return the object that a request names, if it is in the Application's tree. Raises :class:`RpcError`."""
         ref = ObjectRef(*(query.get(part, "") for part in ("group", "kind", "namespace", "resourceName")))
-        settings = self.finder.state.data(CONFIG_MAP)
+        settings = self.checked.parts.state.data(CONFIG_MAP)
         app = await self._with_right(caller, action, ref, query, settings)
         if settings.get(IMPERSONATION, "").lower() == "true":
             raise RpcError(Code.UNIMPLEMENTED, f"{IMPERSONATION}: objects are not read or changed by impersonation yet")
         destination = await self._reach(app)
-        trees = await _trees(destination, app)
+        trees = await self._trees(destination, app)
         node = next((one for one, _ in _walked(trees) if one.ref == ref and one.live is not None), None)
         if node is None or node.live is None:
             what = f"{ref.kind} {ref.group} {ref.name}"
@@ -159,14 +186,9 @@ class Objects:
 
     def _manifest(self, obj: Obj) -> Obj:
         if (gvk_of(obj).group, gvk_of(obj).kind) == SECRET:
-            hidden = parse_system(self.finder.state.data(CONFIG_MAP)).hidden_annotations
+            hidden = parse_system(self.checked.parts.state.data(CONFIG_MAP)).hidden_annotations
             obj = hide_secret(None, obj, hidden)[1] or {}
         return {"manifest": msgspec.json.encode(obj).decode()}
-
-
-async def _trees(destination: Destination, app: Obj) -> tuple[ResourceNode, ...]:
-    cache = PulledCache(destination.mapper, {}, _Bridge(destination, asyncio.get_running_loop()))
-    return await asyncio.to_thread(resource_tree, cache, app)
 
 
 def _versions(app: Obj) -> dict[ObjectRef, str]:
