@@ -32,18 +32,18 @@ class Server:
     channel: grpc.Channel
     password: str
     token: str = ""
+    service: str = "account.Account"
+    """That is asked unless a call names another."""
 
-    def ask(self, name: str, request: Obj | None = None, token: str = "", service: str = "account.Account") -> Any:
-        method = methods()[f"/{service}Service/{name}"]
+    def ask(self, name: str, request: Obj | None = None, token: str = "", service: str = "") -> Any:
+        method = methods()[f"/{service or self.service}Service/{name}"]
         raw = writer().write(method.request, request or {})
         metadata = (("token", token or self.token),)
         return read(method.response, self.channel.unary_unary(method.path)(raw, metadata=metadata, timeout=60))
 
-    def refused(
-        self, name: str, request: Obj, token: str = "", service: str = "account.Account"
-    ) -> tuple[grpc.StatusCode, str]:
+    def refused(self, name: str, request: Obj, token: str = "") -> tuple[grpc.StatusCode, str]:
         with pytest.raises(grpc.RpcError) as found:
-            self.ask(name, request, token, service)
+            self.ask(name, request, token)
         return found.value.code(), found.value.details()
 
     def login(self, name: str, password: str = "") -> str:
@@ -66,8 +66,8 @@ class Server:
 
 
 @contextlib.contextmanager
-def installation(folder: Path, rules: str) -> Iterator[Server]:
-    """Yield a server with these rules and the accounts ``guest``, ``keeper`` and ``bot``."""
+def installation(folder: Path, rules: str, service: str = "account.Account") -> Iterator[Server]:
+    """Yield a server that is asked for ``service``; the accounts ``guest``, ``keeper`` and ``bot`` have these rules."""
     kubeconfig = folder / "kubeconfig"
     options = ("--memory", "--listen", "127.0.0.1:0", "--server-listen", "127.0.0.1:0", "--server-insecure")
     up = Served(folder, "up", *options, "--kubeconfig-out", str(kubeconfig), ready="argocd-initial-admin-secret")
@@ -78,7 +78,7 @@ def installation(folder: Path, rules: str) -> Iterator[Server]:
         secret = client.send(Request("GET", f"{NAMESPACE}/secrets/argocd-initial-admin-secret")).or_raise()
         password = base64.b64decode(secret["data"]["password"]).decode()
         with grpc.insecure_channel(f"127.0.0.1:{found[1]}") as channel:
-            made = Server(client, channel, password)
+            made = Server(client, channel, password, service=service)
             made.token = made.login("admin")
             _prepare(made, rules)
             yield made
@@ -97,6 +97,6 @@ def _prepare(server: Server, rules: str) -> None:
     ).or_raise()
     server.keep("argocd-cm", {"accounts.guest": "login, apiKey", "accounts.keeper": "login", "accounts.bot": "apiKey"})
     for _ in range(1000):
-        if len(server.ask("ListAccounts")["items"]) == 4:
+        if len(server.ask("ListAccounts", service="account.Account")["items"]) == 4:
             return
     raise AssertionError("the server did not see the accounts")

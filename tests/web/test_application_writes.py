@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import re
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,46 +11,21 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.cli.test_stopping import Served
+from tests.web.installed import DENIED, INVALID, NAMESPACE, UNKNOWN, Server, installation
 
-from syncline.kube.client import PatchType, Request
+from syncline.kube.client import Request
 from syncline.kube.objects import Obj, dig
-from syncline.kube.transport.http import BlockingClient
-from syncline.kube.transport.kubeconfig import load_kubeconfig
-from syncline.web.wire.api import methods, read, writer
+from syncline.web.wire.api import read, writer
 
 SERVICE = "/application.ApplicationService/"
-NAMESPACE = "/api/v1/namespaces/argocd"
-INVALID, PRECONDITION = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION
-DENIED, UNKNOWN = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNKNOWN
+PRECONDITION = grpc.StatusCode.FAILED_PRECONDITION
+RULES = "p, guest, applications, get, default/guarded, allow"
 
 
 @dataclass
-class Server:
-    client: BlockingClient
-    channel: grpc.Channel
-    password: str
-    repository: str
-    commit: str
-    token: str = ""
-
-    def call(self, path: str, request: Obj, token: str = "") -> Any:
-        method = methods()[path]
-        raw = writer().write(method.request, request)
-        metadata = (("token", token or self.token),)
-        return read(method.response, self.channel.unary_unary(path)(raw, metadata=metadata, timeout=60))
-
-    def ask(self, name: str, request: Obj, token: str = "") -> Any:
-        return self.call(SERVICE + name, request, token)
-
-    def login(self, name: str) -> str:
-        asked = {"username": name, "password": self.password}
-        return str(self.call("/session.SessionService/Create", asked)["token"])
-
-    def refused(self, name: str, request: Obj, token: str = "") -> tuple[grpc.StatusCode, str]:
-        with pytest.raises(grpc.RpcError) as found:
-            self.ask(name, request, token)
-        return found.value.code(), found.value.details()
+class Applications(Server):
+    repository: str = ""
+    commit: str = ""
 
     def app(self, name: str, **spec: Any) -> Obj:
         source = {"repoURL": self.repository, "path": "app"}
@@ -80,28 +52,15 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Applications]:
     folder = tmp_path_factory.mktemp("writes")
     repository = folder / "repository"
     (repository / "app").mkdir(parents=True)
     menu = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "menu"}, "data": {"a": "1"}}
     (repository / "app" / "menu.json").write_text(json.dumps(menu))
     commit = _committed(repository)
-    options = ("--memory", "--listen", "127.0.0.1:0", "--server-listen", "127.0.0.1:0", "--server-insecure")
-    kubeconfig = folder / "kubeconfig"
-    up = Served(folder, "up", *options, "--kubeconfig-out", str(kubeconfig), ready="argocd-initial-admin-secret")
-    try:
-        client = BlockingClient(load_kubeconfig(kubeconfig))
-        found = re.search(r"API: +http://(127\.0\.0\.1:\d+)", up.said)
-        assert found, up.said
-        secret = client.send(Request("GET", f"{NAMESPACE}/secrets/argocd-initial-admin-secret")).or_raise()
-        password = base64.b64decode(secret["data"]["password"]).decode()
-        with grpc.insecure_channel(found[1]) as channel:
-            made = Server(client, channel, password, f"file://{repository}", commit)
-            made.token = made.login("admin")
-            yield made
-    finally:
-        up.stop(signal.SIGTERM)
+    with installation(folder, RULES, "application.Application") as made:
+        yield Applications(**vars(made), repository=f"file://{repository}", commit=commit)
 
 
 def _committed(repository: Path) -> str:
@@ -117,7 +76,7 @@ def _committed(repository: Path) -> str:
     return git("rev-parse", "HEAD")
 
 
-def test_creating_twice_changes_nothing_unless_it_is_asked_for(server: Server) -> None:
+def test_creating_twice_changes_nothing_unless_it_is_asked_for(server: Applications) -> None:
     made = server.made("twice")
     assert server.made("twice")["metadata"]["uid"] == made["metadata"]["uid"]
     other = server.app("twice", revisionHistoryLimit=3)
@@ -129,7 +88,7 @@ def test_creating_twice_changes_nothing_unless_it_is_asked_for(server: Server) -
     assert [one["spec"]["revisionHistoryLimit"] for one in listed] == [3]
 
 
-def test_a_spec_is_checked_before_it_is_written(server: Server) -> None:
+def test_a_spec_is_checked_before_it_is_written(server: Applications) -> None:
     invalid = "application spec for bad is invalid: InvalidSpecError: "
     for spec, text in (
         ({"project": "nope"}, 'app is not allowed in project "nope", or the project does not exist'),
@@ -147,7 +106,7 @@ def test_a_spec_is_checked_before_it_is_written(server: Server) -> None:
         assert server.refused("Delete", {"name": name}) == (DENIED, "permission denied")
 
 
-def test_an_update_replaces_and_a_patch_changes(server: Server) -> None:
+def test_an_update_replaces_and_a_patch_changes(server: Applications) -> None:
     app = server.made("changed")
     app["metadata"]["labels"] = {"a": "b"}
     app["spec"]["revisionHistoryLimit"] = 4
@@ -162,7 +121,7 @@ def test_an_update_replaces_and_a_patch_changes(server: Server) -> None:
     assert server.refused("Patch", merge | {"patch": "{"})[0] is UNKNOWN
 
 
-def test_a_sync_runs_at_the_commit_and_rolls_back(server: Server) -> None:
+def test_a_sync_runs_at_the_commit_and_rolls_back(server: Applications) -> None:
     server.made("synced")
     found = server.ask("Sync", {"name": "synced", "prune": True, "infos": [{"name": "why", "value": "test"}]})
     assert found["operation"]["sync"]["revision"] == server.commit
@@ -181,7 +140,7 @@ def test_a_sync_runs_at_the_commit_and_rolls_back(server: Server) -> None:
     assert {"admin created application", "admin initiated rollback to 0"} <= set(said)
 
 
-def test_a_commit_says_who_made_it_and_why(server: Server) -> None:
+def test_a_commit_says_who_made_it_and_why(server: Applications) -> None:
     server.made("described")
     asked = {"name": "described", "revision": server.commit}
     found = server.ask("RevisionMetadata", asked)
@@ -198,7 +157,7 @@ def test_a_commit_says_who_made_it_and_why(server: Server) -> None:
     assert server.refused("RevisionChartDetails", asked) == (UNKNOWN, text)
 
 
-def test_automation_keeps_to_its_revision(server: Server) -> None:
+def test_automation_keeps_to_its_revision(server: Applications) -> None:
     source = {"repoURL": server.repository, "path": "app", "targetRevision": "main"}
     server.made("automated", source=source, syncPolicy={"automated": {}})
     text = "Cannot sync to other: auto-sync currently set to main"
@@ -209,7 +168,7 @@ def test_automation_keeps_to_its_revision(server: Server) -> None:
     assert code is PRECONDITION and said.startswith("error resolving repo revision: ")
 
 
-def test_a_window_blocks_and_is_shown(server: Server) -> None:
+def test_a_window_blocks_and_is_shown(server: Applications) -> None:
     window = {"kind": "deny", "schedule": "* * * * *", "duration": "24h", "applications": ["*"]}
     body = {
         "apiVersion": "argoproj.io/v1alpha1",
@@ -221,16 +180,15 @@ def test_a_window_blocks_and_is_shown(server: Server) -> None:
             "syncWindows": [window],
         },
     }
-    path = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects"
-    server.client.send(Request("POST", path, body=body)).or_raise()
-    _until(lambda: server.made("windowed", project="closed"))
+    server.ask("Create", {"project": body}, service="project.Project")
+    server.made("windowed", project="closed")
     assert server.refused("Sync", {"name": "windowed"}) == (DENIED, "cannot sync: blocked by sync window")
     shown = {"kind": "deny", "schedule": "* * * * *", "duration": "24h", "manualSync": False}
     found = server.ask("GetApplicationSyncWindows", {"name": "windowed"})
     assert found == {"activeWindows": [shown], "assignedWindows": [shown], "canSync": False}
 
 
-def test_a_deletion_sets_the_finalizer_of_its_policy(server: Server) -> None:
+def test_a_deletion_sets_the_finalizer_of_its_policy(server: Applications) -> None:
     server.made("gone")
     text = "cannot set propagation policy when cascading is disabled"
     asked = {"name": "gone", "cascade": False, "propagationPolicy": "foreground"}
@@ -239,18 +197,9 @@ def test_a_deletion_sets_the_finalizer_of_its_policy(server: Server) -> None:
     assert server.refused("Delete", {"name": "gone-not"}) == (DENIED, "permission denied")
 
 
-def test_each_right_is_asked_for(server: Server) -> None:
+def test_each_right_is_asked_for(server: Applications) -> None:
     server.made("guarded")
-    accounts = {"accounts.guest": "login"}
-    rules = {"policy.csv": "p, guest, applications, get, default/guarded, allow"}
-    secret = server.client.send(Request("GET", f"{NAMESPACE}/secrets/argocd-secret")).or_raise()
-    for name, data in (("argocd-cm", accounts), ("argocd-rbac-cm", rules)):
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-        if not server.client.send(Request("POST", f"{NAMESPACE}/configmaps", body=body)).ok:
-            _merge(server, f"{NAMESPACE}/configmaps/{name}", {"data": data})
-    hashed = {"accounts.guest.password": secret["data"]["admin.password"]}
-    _merge(server, f"{NAMESPACE}/secrets/argocd-secret", {"data": hashed})
-    token = str(_until(lambda: server.login("guest")))
+    token = server.login("guest")
     app = {"application": server.app("guarded")}
     for method, action, request in (
         ("Create", "create", app),
@@ -265,18 +214,3 @@ def test_each_right_is_asked_for(server: Server) -> None:
     for method in ("Rollback", "TerminateOperation", "UpdateSpec"):
         request = {"name": "guarded"} | ({"spec": app["application"]["spec"]} if method == "UpdateSpec" else {})
         assert server.refused(method, request, token) == (DENIED, "permission denied")
-
-
-def _merge(server: Server, path: str, body: Obj) -> None:
-    headers = {"content-type": PatchType.MERGE.value}
-    server.client.send(Request("PATCH", path, headers=headers, body=body)).or_raise()
-
-
-def _until(ask: Callable[[], Any]) -> Any:
-    """Return the answer once the server's watch has seen what was written; it takes milliseconds."""
-    for _ in range(1000):
-        try:
-            return ask()
-        except grpc.RpcError as error:
-            last = error
-    raise last

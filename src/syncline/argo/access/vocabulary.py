@@ -80,3 +80,7 @@ def checked_request(resource: str, action: str, target: str, *, strict: bool) ->
             raise ValueError(f"'{action}' is not a valid action for {name}; allowed: {', '.join(permitted)}")
     everything = target in ("", "*") and name in PROJECT_SCOPED
     return Request(name, action, "*/*" if everything else target)
+
+
+ENFORCES_ROLLBACK = "server.rbac.rollback.enforce.enable"
+"""Key of ``argocd-cm``: whether rolling back is a right of its own."""

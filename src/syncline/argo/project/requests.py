@@ -102,7 +102,7 @@ def _spare(value: Any) -> Any:
     return [_spare(item) for item in value] if isinstance(value, list) else value
 
 
-def different(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Return the fields in which two specs differ, as upstream spells them."""
     fields = sorted(one.keys() | other.keys())
     return [key[:1].upper() + key[1:] for key in fields if not is_same(one.get(key), other.get(key))]

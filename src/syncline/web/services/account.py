@@ -14,7 +14,7 @@ from syncline.argo.access.accounts import MAX_TOKENS, Account, Capability, Token
 from syncline.argo.access.passwords import SALT_BYTES, hashed
 from syncline.argo.access.rights import project_role
 from syncline.argo.access.sessions import ISSUER
-from syncline.argo.access.vocabulary import ACTIONS, PROJECT_SCOPED, RESOURCES
+from syncline.argo.access.vocabulary import ACTIONS, ENFORCES_ROLLBACK, PROJECT_SCOPED, RESOURCES
 from syncline.base.entropy import Entropy
 from syncline.base.secret import Secret
 from syncline.kube.objects import Obj
@@ -30,7 +30,6 @@ MAX_ID = 253
 """Letters of the id of a token."""
 SIGNED_ON = timedelta(minutes=5)
 """How long after signing on a person of an identity provider may change passwords."""
-ROLLBACK = "server.rbac.rollback.enforce.enable"
 
 log = logging.getLogger("syncline.web")
 
@@ -70,7 +69,7 @@ class AccountService:
         for allowed, found in ((ACTIONS, action), (RESOURCES, resource)):
             if found not in allowed:
                 raise RpcError(Code.INVALID_ARGUMENT, f"[{' '.join(allowed)}] does not contain {found}")
-        if action == "rollback" and self.parts.state.data("argocd-cm").get(ROLLBACK) != "true":
+        if action == "rollback" and self.parts.state.data("argocd-cm").get(ENFORCES_ROLLBACK) != "true":
             action = "sync"
         match name.split("/"):
             case [project, self.parts.state.namespace | "", app] if resource in PROJECT_SCOPED:

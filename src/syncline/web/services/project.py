@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from syncline.argo.access.policy import PolicyError
 from syncline.argo.access.rights import project_policy
 from syncline.argo.application import AppView
-from syncline.argo.clusters import SECRET_TYPE, destination_of, secret_text
+from syncline.argo.clusters import destination_of, own_clusters
 from syncline.argo.project.requests import (
     MAX_TOKENS,
     became_invalid,
-    different,
+    differing,
     is_same,
     needed_rights,
     normalized,
@@ -27,17 +27,19 @@ from syncline.argo.project.scoped import with_scoped
 from syncline.argo.project.validation import ProjectError, validate_project
 from syncline.argo.project.windows import WindowError, active_windows, read_windows
 from syncline.argo.settings import globals_of, parse_system, with_globals
+from syncline.argo.stores.records import different, shown
 from syncline.base.entropy import Entropy
 from syncline.control.events import EVENTS
 from syncline.kube import client
 from syncline.kube.errors import AlreadyExists, Conflict
 from syncline.kube.kinds.argoproj import APP_PROJECT
-from syncline.kube.objects import Obj, dig, labels_of, meta, name_of
+from syncline.kube.objects import Obj, dig, meta, name_of
 from syncline.web.access import require
 from syncline.web.auditing import record
 from syncline.web.localaccounts import LocalAccounts
 from syncline.web.parts import Parts
 from syncline.web.services.account import MAX_ID, within
+from syncline.web.services.repository.shelves import reading_shelf
 from syncline.web.state import APPLICATIONS, PROJECTS, SECRET, State
 from syncline.web.wire.calls import Call, Handler
 from syncline.web.wire.status import Code, RpcError
@@ -121,7 +123,11 @@ class Projects:
         return {
             "globalProjects": globals_of(project, selecting, self._named()),
             "project": normalized(whole),
-            "repositories": [_repository(one) for one in secrets if _is_of(one, name_of(project))],
+            "repositories": [
+                shown(one)
+                for _, one in reading_shelf(self.state).repositories()
+                if one.get("project") == name_of(project)
+            ],
             "clusters": [
                 {"server": one.server, "name": one.name, "project": one.project, "namespaces": list(one.namespaces)}
                 for one in clusters
@@ -181,13 +187,13 @@ class Projects:
         with within("error validating project"):
             check(project)
         try:
-            made = await self.state.send(PROJECTS, client.create, project)
+            made = await self.state.write(PROJECTS, client.create, project)
         except AlreadyExists:
             known = await self.state.fresh(PROJECTS, self.state.namespace, name)
             if not asked.get("upsert"):
                 return self._same(known, project)
             require(self.parts.access, call.caller, "projects", "update", name)
-            made = await self.state.send(PROJECTS, client.update, {**known, "spec": project["spec"]})
+            made = await self.state.write(PROJECTS, client.update, {**known, "spec": project["spec"]})
         return await self._written(call, made, "ResourceCreated", "created project")
 
     def _same(self, known: Obj, project: Obj) -> Obj:
@@ -195,9 +201,7 @@ class Projects:
         specs = known.get("spec") or {}, project.get("spec") or {}
         if is_same(*specs):
             return known
-        fields = ",".join(different(*specs))
-        text = "existing project spec is different; use upsert flag to force update; difference in keys"
-        raise RpcError(Code.INVALID_ARGUMENT, f'{text} "{fields}"')
+        raise RpcError(Code.INVALID_ARGUMENT, different("project", differing(*specs)))
 
     async def update(self, call: Call, asked: Obj) -> Obj:
         """Write a project over the stored one, under the version that its author saw."""
@@ -209,11 +213,11 @@ class Projects:
         for resource, other in needed_rights(known, project):
             require(self.parts.access, call.caller, resource, "update", other)
         clusters = self.parts.destinations.clusters()
-        scoped = [{"server": one.server, "name": one.name} for one in clusters if one.project == name]
+        scoped = own_clusters(clusters, name)
         problem = became_invalid(known, project, await self._applications(name), self._place, scoped)
         if problem:
             raise RpcError(Code.INVALID_ARGUMENT, problem)
-        made = await self.state.send(PROJECTS, client.update, project)
+        made = await self.state.write(PROJECTS, client.update, project)
         return await self._written(call, made, "ResourceUpdated", "updated project")
 
     async def delete(self, call: Call, query: Obj) -> Obj:
@@ -225,10 +229,8 @@ class Projects:
         using = await self._applications(name)
         if using:
             raise RpcError(Code.INVALID_ARGUMENT, f"project is referenced by {len(using)} applications")
-        await self.state.send(PROJECTS, client.delete, self.state.namespace, name)
-        if not meta(project).get("finalizers"):
-            self.state.cache.drop(PROJECTS, self.state.namespace, name)
-        await record(self.state, self.parts.clock, call.caller, project, "ResourceDeleted", "deleted project")
+        await self.state.write(PROJECTS, client.delete, self.state.namespace, name)
+        await record(self.parts, call.caller, project, "ResourceDeleted", "deleted project")
         return {}
 
     def _given(self, asked: Obj) -> Obj:
@@ -252,8 +254,7 @@ class Projects:
         return None if isinstance(found, str) else (found.server, found.name)
 
     async def _written(self, call: Call, made: Obj, reason: str, action: str) -> Obj:
-        self.state.cache.put(PROJECTS, made)  # the next request sees it, whenever the watch does
-        await record(self.state, self.parts.clock, call.caller, made, reason, action)
+        await record(self.parts, call.caller, made, reason, action)
         return made
 
     # -- tokens ------------------------------------------------------------------------------------------------------
@@ -278,7 +279,7 @@ class Projects:
             issued = int(now.timestamp())
             token = self.accounts.token(f"proj:{name}:{role}", identifier, now, seconds)
             entry = {"id": identifier, "iat": issued, **({"exp": issued + seconds} if seconds else {})}
-            made = await self.state.send(PROJECTS, client.update, with_token(project, role, entry))
+            made = await self.state.write(PROJECTS, client.update, with_token(project, role, entry))
             await self._written(call, made, "ResourceCreated", "created token")
             return {"token": token.reveal()}
 
@@ -292,7 +293,7 @@ class Projects:
             project = await self._with_role(call, name, role)
             changed = project and without_token(project, role, asked.get("id", ""), int(asked.get("iat") or 0))
             if changed:
-                made = await self.state.send(PROJECTS, client.update, changed)
+                made = await self.state.write(PROJECTS, client.update, changed)
                 await self._written(call, made, "ResourceDeleted", "deleted token")
             return {}
 
@@ -320,15 +321,3 @@ async def _retried(change: Callable[[], Awaitable[Obj]]) -> Obj:
         except Conflict:
             continue
     return await change()
-
-
-def _is_of(secret: Obj, project: str) -> bool:
-    of_project = secret_text(dig(secret, "data", "project", default="")) == project
-    return labels_of(secret).get(SECRET_TYPE) == "repository" and of_project
-
-
-def _repository(secret: Obj) -> Obj:
-    """Return what may be seen of a repository: none of its credentials."""
-    data = dig(secret, "data", default={}) or {}
-    found = {key: secret_text(data.get(name)) for key, name in (("repo", "url"), ("type", "type"), ("name", "name"))}
-    return {**found, "type": found["type"] or "git", "project": secret_text(data.get("project"))}

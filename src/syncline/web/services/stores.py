@@ -13,20 +13,13 @@ from syncline.web.services.repository.connecting import Connections
 from syncline.web.services.repository.credentials import Credentials
 from syncline.web.services.repository.declaring import Repositories
 from syncline.web.services.repository.reading import RepositoryReading
-from syncline.web.services.repository.shelves import Shelf
+from syncline.web.services.repository.shelves import pushing_shelf, reading_shelf
 from syncline.web.wire.calls import Handler
 
 
 def handlers(parts: Parts) -> Mapping[str, Handler]:
     """Return the handlers of these services."""
-    reading = Shelf(parts.state, "repositories", ("repository", "repo-creds"), ("repo", "creds"))
-    pushing = Shelf(
-        parts.state,
-        "write-repositories",
-        ("repository-write", "repo-write-creds"),
-        ("repo-write", "creds-write"),
-        "write ",
-    )
+    reading, pushing = reading_shelf(parts.state), pushing_shelf(parts.state)
     connections, others = Connections(parts), Connections(parts)
     return {
         **Repositories(parts, reading, connections).handlers(),

@@ -6,8 +6,7 @@ Rules: Argo CD ``server/application/application.go`` (getAppProject, validateAnd
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -23,16 +22,15 @@ from syncline.assembly.sources.reading import GitSourceReader
 from syncline.gitops.application.observing.observe import AppSettings, render_context
 from syncline.kube import client
 from syncline.kube.errors import ApiError, Conflict
-from syncline.kube.objects import Obj, dig, meta, name_of, namespace_of, resource_version
+from syncline.kube.objects import Obj, meta, name_of, namespace_of, resource_version
 from syncline.kube.text.names import dns_label, dns_subdomain
 from syncline.web.access import Caller, require
+from syncline.web.auditing import record
 from syncline.web.parts import Parts
 from syncline.web.services.application.finding import Finder, project_of
 from syncline.web.state import APPLICATIONS, PROJECTS, SECRET
 from syncline.web.wire.status import Code, RpcError
 
-SEEN_S = 2.0
-"""Seconds that a write waits for the cache, so that the caller's next list has it (upstream's)."""
 MAX_CONFLICTS = 10
 CODES = {"InvalidArgument": Code.INVALID_ARGUMENT, "FailedPrecondition": Code.FAILED_PRECONDITION}
 
@@ -114,38 +112,31 @@ class Checked:
             path = str(sources[0].get("path") or "")
             raise invalid_spec(app, [f"Unable to generate manifests in {path}: {found.error}"])
 
-    async def seen(self, write: Callable[[], Awaitable[Obj]]) -> Obj:
-        """Return the Application that ``write`` has written, once lists and watches have it, or after two seconds."""
-        state = self.parts.state
-        with state.watching() as events:
-            written = await write()
-            least, key = int(resource_version(written) or 0), (namespace_of(written), name_of(written))
-            try:
-                async with asyncio.timeout(SEEN_S):
-                    while (event := await events.get()) is not None:
-                        found = event.app
-                        version = int(resource_version(found) or 0)
-                        if (namespace_of(found), name_of(found)) == key and version >= least:
-                            break
-            except TimeoutError:
-                pass
-        return written
-
     async def change(self, app: Obj, make: Callable[[Obj], Obj]) -> Obj:
-        """Write what ``make`` returns for the Application as it is, again on its newest state after a conflict. Raises
+        """Write what ``make`` returns for the Application as it is. Raises :class:`RpcError` and ``ApiError``."""
+
+        async def write(known: Obj) -> Obj:
+            wanted = make(known)
+            body = {**wanted, "metadata": {**meta(wanted), "resourceVersion": resource_version(known)}}
+            return known if same(known, body) else await self.parts.state.write(APPLICATIONS, client.update, body)
+
+        return await self.written(app, write)
+
+    async def written(self, app: Obj, write: Callable[[Obj], Awaitable[Obj]]) -> Obj:
+        """Return what ``write`` makes of an Application, given its newest state again after a conflict. Raises
         :class:`RpcError` and ``ApiError``."""
-        state = self.parts.state
         for _ in range(MAX_CONFLICTS):
-            wanted = make(app)
-            metadata = {**meta(wanted), "resourceVersion": resource_version(app)}
-            body = {**wanted, "metadata": metadata}
-            if same(app, body):
-                return app
             try:
-                return await self.seen(partial(state.send, APPLICATIONS, client.update, body))
+                return await write(app)
             except Conflict:
-                app = await state.fresh(APPLICATIONS, namespace_of(app), name_of(app))
+                app = await self.parts.state.fresh(APPLICATIONS, namespace_of(app), name_of(app))
         raise RpcError(Code.INTERNAL, "Failed to update application. Too many conflicts")
+
+    async def record(self, caller: Caller, app: Obj, reason: str, action: str) -> None:
+        """Write the Event of what a caller did to an Application."""
+        view = AppView(app)
+        server, namespace = str(view.destination.get("server") or ""), view.destination_namespace
+        await record(self.parts, caller, app, reason, action, {"dest-server": server, "dest-namespace": namespace})
 
 
 def same(app: Obj, body: Obj) -> bool:
@@ -159,6 +150,6 @@ def named(app: Obj, namespace: str) -> Obj:
     return {**app, "metadata": {**meta(app), "namespace": namespace_of(app) or namespace}}
 
 
-def setting(data: object, key: str) -> bool:
+def setting(data: Mapping[str, str], key: str) -> bool:
     """Return whether a switch of a ConfigMap's data is on."""
-    return str(dig({"data": data}, "data", key, default="")).lower() == "true"
+    return data.get(key, "").lower() == "true"

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
+from syncline.argo.access.vocabulary import ENFORCES_ROLLBACK
 from syncline.argo.application import AppView
 from syncline.argo.project import SyncWindow, WindowError, can_sync, matching_windows, read_windows
 from syncline.argo.requests.operations import (
@@ -31,14 +31,13 @@ from syncline.argo.requests.operations import (
 from syncline.gitops.application.observing.observe import LOCAL_UNSIGNED, signed_only
 from syncline.kube import client
 from syncline.kube.client import PatchType
-from syncline.kube.errors import Conflict
 from syncline.kube.objects import Obj, dig, name_of, namespace_of, resource_version
 from syncline.sources.errors import SourceError
 from syncline.sources.git.mirrors import Freshness, moment
 from syncline.web.access import Caller, require
-from syncline.web.services.application.checking import MAX_CONFLICTS, Checked, refusals, setting
+from syncline.web.auditing import user_of
+from syncline.web.services.application.checking import Checked, refusals, setting
 from syncline.web.state import APPLICATIONS
-from syncline.web.telling import tell, username
 from syncline.web.wire.calls import Call, Handler
 from syncline.web.wire.status import Code, RpcError
 
@@ -46,7 +45,6 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 SHOWN = ("kind", "schedule", "duration", "manualSync")
 """Fields of a sync window that are shown."""
 OVERRIDE = "application.sync.requireOverridePrivilegeForRevisionSync"
-ROLLBACK = "server.rbac.rollback.enforce.enable"
 NO_REPLACE = "sync with replace was disabled on the API Server level via the server configuration"
 
 
@@ -90,24 +88,24 @@ class Operating:
             raise RpcError(Code.FAILED_PRECONDITION, NO_REPLACE)
         if asked.get("manifests") and signed_only(project, AppView(app).sources):
             raise RpcError(Code.FAILED_PRECONDITION, LOCAL_UNSIGNED)
-        operation = sync_operation(app, asked, [sha for sha, _ in resolved], username(call.caller))
+        operation = sync_operation(app, asked, [sha for sha, _ in resolved], user_of(call.caller))
         found = await self._write(app, begins(operation), check_idle)
         part = "partial " if asked.get("resources") else ""
         to = "locally" if asked.get("manifests") else f"to {','.join(shown for _, shown in resolved)}"
-        await tell(self.checked.parts, call.caller, found, "OperationStarted", f"initiated {part}sync {to}")
+        await self.checked.record(call.caller, found, "OperationStarted", f"initiated {part}sync {to}")
         return found
 
     async def rollback(self, call: Call, asked: Obj) -> Obj:
         """Ask for a sync to a deployment of the history."""
-        enforced = setting(self.checked.parts.state.data("argocd-cm"), ROLLBACK)
+        enforced = setting(self.checked.parts.state.data("argocd-cm"), ENFORCES_ROLLBACK)
         app = await self._find(call.caller, "rollback" if enforced else "sync", asked)
         self.checked.project(app)
         deployment = int(asked.get("id") or 0)
         flags = {"prune": bool(asked.get("prune")), "dry_run": bool(asked.get("dryRun"))}
         with refusals():
-            operation = rollback_operation(app, deployment, username(call.caller), **flags)
+            operation = rollback_operation(app, deployment, user_of(call.caller), **flags)
         found = await self._write(app, begins(operation), check_idle)
-        await tell(self.checked.parts, call.caller, found, "OperationStarted", f"initiated rollback to {deployment}")
+        await self.checked.record(call.caller, found, "OperationStarted", f"initiated rollback to {deployment}")
         return found
 
     async def terminate(self, call: Call, asked: Obj) -> Obj:
@@ -115,7 +113,7 @@ class Operating:
         app = await self._find(call.caller, "sync", asked)
         self.checked.project(app)
         found = await self._write(app, TERMINATES, check_running)
-        await tell(self.checked.parts, call.caller, found, "ResourceUpdated", "terminated running operation")
+        await self.checked.record(call.caller, found, "ResourceUpdated", "terminated running operation")
         return {}
 
     async def windows(self, call: Call, asked: Obj) -> Obj:
@@ -168,18 +166,16 @@ class Operating:
         return found.sha, f"{revision or 'HEAD'} ({found.sha})"
 
     async def _write(self, app: Obj, patch: Obj, check: Callable[[Obj], None]) -> Obj:
-        """Apply a merge patch once ``check`` permits it, again on the newest state after a conflict."""
+        """Apply a merge patch once ``check`` permits it."""
         state, where = self.checked.parts.state, (namespace_of(app), name_of(app))
-        for _ in range(MAX_CONFLICTS):
+
+        async def write(known: Obj) -> Obj:
             with refusals():
-                check(app)
-            body = {**patch, "metadata": {"resourceVersion": resource_version(app)}}
-            try:
-                write = partial(state.send, APPLICATIONS, client.patch, *where, PatchType.MERGE, body)
-                return await self.checked.seen(write)
-            except Conflict:
-                app = await state.fresh(APPLICATIONS, *where)
-        raise RpcError(Code.INTERNAL, "Failed to update application. Too many conflicts")
+                check(known)
+            body = {**patch, "metadata": {"resourceVersion": resource_version(known)}}
+            return await state.write(APPLICATIONS, client.patch, *where, PatchType.MERGE, body)
+
+        return await self.checked.written(app, write)
 
 
 def _shown(entries: Sequence[Mapping[str, Any]]) -> list[Obj]:

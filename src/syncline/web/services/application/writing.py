@@ -21,7 +21,6 @@ from syncline.kube.patching.patches import json_merge_patch, json_patch
 from syncline.web.access import Caller, require
 from syncline.web.services.application.checking import Checked, named, refusals
 from syncline.web.state import APPLICATIONS
-from syncline.web.telling import tell
 from syncline.web.wire.calls import Call, Handler
 from syncline.web.wire.status import Code, RpcError
 
@@ -56,10 +55,10 @@ class Writing:
             raise RpcError(Code.PERMISSION_DENIED, f"namespace '{namespace_of(app)}' is not permitted")
         body = created(app)
         try:
-            made = await self.checked.seen(lambda: state.send(APPLICATIONS, client.create, body))
+            made = await state.write(APPLICATIONS, client.create, body)
         except AlreadyExists:
             return await self._created_again(call, body, upsert=bool(asked.get("upsert")))
-        await tell(self.checked.parts, call.caller, made, "ResourceCreated", "created application")
+        await self.checked.record(call.caller, made, "ResourceCreated", "created application")
         return made
 
     async def _created_again(self, call: Call, body: Obj, *, upsert: bool) -> Obj:
@@ -110,7 +109,7 @@ class Writing:
             body = {"metadata": {"finalizers": finalizers or None}}
             await state.send(APPLICATIONS, client.patch, *where, PatchType.MERGE, body)
         await state.send(APPLICATIONS, client.delete, *where)
-        await tell(self.checked.parts, call.caller, app, "ResourceDeleted", "deleted application")
+        await self.checked.record(call.caller, app, "ResourceDeleted", "deleted application")
         return {}
 
     def _given(self, asked: Obj, what: str) -> Obj:
@@ -135,7 +134,7 @@ class Writing:
 
     async def _write(self, caller: Caller, known: Obj, wanted: Obj, *, merge: bool = False) -> Obj:
         found = await self.checked.change(known, lambda app: updated(app, wanted, merge=merge))
-        await tell(self.checked.parts, caller, found, "ResourceUpdated", UPDATED)
+        await self.checked.record(caller, found, "ResourceUpdated", UPDATED)
         return found
 
 

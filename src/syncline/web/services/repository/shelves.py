@@ -141,6 +141,17 @@ class Shelf:
         await removed(self.state, self._fitting(url))
 
 
+def reading_shelf(state: State) -> Shelf:
+    """Return the repositories that Applications read."""
+    return Shelf(state, "repositories", ("repository", "repo-creds"), ("repo", "creds"))
+
+
+def pushing_shelf(state: State) -> Shelf:
+    """Return the repositories to which hydrated manifests are pushed."""
+    kinds, prefixes = ("repository-write", "repo-write-creds"), ("repo-write", "creds-write")
+    return Shelf(state, "write-repositories", kinds, prefixes, "write ")
+
+
 async def removed(state: State, secret: Obj) -> None:
     """Delete a Secret that Argo CD made; one of people only loses its label."""
     if is_managed(secret):
