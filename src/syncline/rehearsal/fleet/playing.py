@@ -108,4 +108,6 @@ def _apart(tasks: list[_Task], count: int) -> list[Played]:
 
 
 def _numbered(number: int) -> Played:
-    return _tasks[number].play()
+    found = _tasks[number].play()
+    gc.collect()  # worlds are full of cycles: without this that of the last play lives on beside the next one
+    return found
