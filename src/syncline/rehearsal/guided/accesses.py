@@ -45,6 +45,12 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         return f"{self.what} {'.'.join(self.path)}".rstrip()
 
+    @property
+    def kind(self) -> str:
+        """The kind of the object: GROUP/PLURAL."""
+        cluster, _, kind = self.what.rpartition(" ")[0].rpartition(": ")
+        return kind or cluster
+
     def meets(self, other: Place) -> bool:
         """Return whether one of both is part of the other."""
         shorter = min(len(self.path), len(other.path))

@@ -41,13 +41,17 @@ class Conflict:
     place: Place
     acts: bool = True
     """Both writes are of one pass (BETWEEN), or the pass that read it wrote (SEEN)."""
+    then: str = ""
+    """Of what kind the object of the second write is (BETWEEN)."""
 
     @property
-    def shape(self) -> tuple[Order, str, str, str, str]:
-        """What it has in common with conflicts of other nodes and objects: order, controllers, kind and field."""
-        kind = self.place.what.rpartition(" ")[0].partition(": ")
+    def shape(self) -> tuple[object, ...]:
+        """What it has in common with conflicts of other nodes and objects: order, controllers, kind and field; of two
+        writes of one process also the kind of the second, and whether one pass makes both: only that one relies on
+        their order."""
         parts = [part for part in self.place.path if "/" not in part or "." in part.partition("/")[0]]
-        return self.order, self.by, self.other, kind[2] or kind[0], ".".join(parts)
+        torn = self.acts if self.order is Order.BETWEEN else None
+        return self.order, self.by, self.other, self.place.kind, ".".join(parts), self.then, torn
 
     def to_obj(self) -> list[Any]:
         """Return the conflict as JSON."""
@@ -55,8 +59,8 @@ class Conflict:
 
     @classmethod
     def of_obj(cls, found: Sequence[Any]) -> Conflict:
-        order, first, second, who, by, other, (what, path), acts = found
-        return cls(Order(order), first, second, who, by, other, Place(what, tuple(path)), acts)
+        order, first, second, who, by, other, (what, path), acts, then = found
+        return cls(Order(order), first, second, who, by, other, Place(what, tuple(path)), acts, then)
 
     def __str__(self) -> str:
         actors = " | ".join(dict.fromkeys((self.by or "the cluster", self.other or "the cluster")))
@@ -149,9 +153,9 @@ def _of_one(turns: Sequence[Turn]) -> Iterator[Conflict]:
         for turn in turns:
             for place in turn.reads if turn.who == who else ():
                 read.setdefault(place.what, set()).add(place)
-        for (step, turn, places), (then, following, _) in pairwise(writes):
+        for (step, turn, places), (then, following, next_places) in pairwise(writes):
             seen = (place for place in sorted(places) if any(map(place.meets, read.get(place.what, ()))))
             met, by = next(seen, None), turn.controller
             if met is not None or any(place.what.startswith("machine ") for place in places):
                 place = met or next(iter(places))
-                yield Conflict(Order.BETWEEN, step, then, who, by, by, place, turn is following)
+                yield Conflict(Order.BETWEEN, step, then, who, by, by, place, turn is following, min(next_places).kind)
